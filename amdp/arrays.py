@@ -1,0 +1,90 @@
+"""Array types named by their axes, and the checks that stand at the library's borders.
+
+One order of axes everywhere: `n` batch, `h` step, `s` state, `a` action, `y` next state.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from amdp.errors import InvalidInput
+
+Floats = NDArray[np.float64]
+Costs = NDArray[np.float64]  # [n, h, s, a], any sign, minimized
+Policies = NDArray[np.float64]  # [n, h, s, a], the chance of each action
+Occupancy = NDArray[np.float64]  # [n, h, s, a], the chance of each pair
+Values = NDArray[np.float64]  # [n, h, s], the cost still to come
+Actions = NDArray[np.int32]  # [n, h, s], a deterministic policy
+Bools = NDArray[np.bool_]
+
+ROW_TOLERANCE = 1e-8
+
+
+def floats(name: str, array: ArrayLike, axes: str) -> Floats:
+    """`array` as float64 with one dimension for each letter of `axes`."""
+    try:
+        result = np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as problem:
+        raise InvalidInput(f"{name} is not an array of numbers: {problem}") from problem
+    if result.ndim != len(axes):
+        raise InvalidInput(f"{name} has shape {result.shape}; expected axes {_brackets(axes)}")
+    if 0 in result.shape:
+        raise InvalidInput(f"{name} is empty: shape {result.shape} of axes {_brackets(axes)}")
+    return result
+
+
+def require_finite(name: str, array: Floats, axes: str) -> None:
+    """Refuse NaN and infinity, naming the first one."""
+    # A dot product sees every entry at memory speed; only squares beyond 1e308 need the slow look.
+    if array.flags.c_contiguous and np.isfinite(np.dot(array.reshape(-1), array.reshape(-1))):
+        return
+    refuse(name, array, ~np.isfinite(array), axes, "must be finite")
+
+
+def refuse(name: str, array: Floats, bad: Bools, axes: str, rule: str) -> None:
+    """Raise for the first `True` of `bad`, if there is one, with its place and value."""
+    if bad.any():
+        place = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        raise InvalidInput(f"{name}{located(axes, place)} = {array[place]:g}; it {rule}")
+
+
+def require_distributions(name: str, rows: Floats, axes: str) -> None:
+    """Refuse rows (over the last axis) that are neither distributions nor all zero."""
+    refuse(name, rows, ~np.isfinite(rows), axes, "must be a finite probability")
+    refuse(name, rows, rows < 0, axes, "must not be negative")
+    require_row_sums(name, rows.sum(axis=-1), axes[:-1])
+
+
+def require_row_sums(name: str, sums: Floats, axes: str) -> None:
+    """Refuse sums that are neither 1 nor exactly 0 (a place that cannot be reached)."""
+    wrong = (np.abs(sums - 1.0) > ROW_TOLERANCE) & (sums != 0.0)
+    if wrong.any():
+        place = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+        raise InvalidInput(f"{name}{located(axes, place)} sums to {sums[place]:.12g}; every row must sum to 1")
+
+
+def require_index(name: str, index: int, size: int) -> None:
+    """Refuse an index outside `0 .. size - 1`."""
+    if not 0 <= index < size:
+        raise InvalidInput(f"{name} = {index}; it must be between 0 and {size - 1}")
+
+
+def one_hot(actions: NDArray[np.integer], n_actions: int) -> Policies:
+    """The deterministic policy `actions[..., s]` as chances `[..., s, a]`."""
+    return np.equal(np.asarray(actions)[..., None], np.arange(n_actions)).astype(np.float64)
+
+
+def step_major(n: int, shape: tuple[int, int, int]) -> Costs:
+    """Uninitialized costs `[n, h, s, a]`, laid out step by step: what batched sweeps read fastest."""
+    steps, states, actions = shape
+    return np.empty((steps, n, states, actions)).transpose(1, 0, 2, 3)
+
+
+def located(axes: str, place: Sequence[np.intp]) -> str:
+    """An index with the names of its axes: `[h=0, s=2, a=1]`."""
+    return "[" + ", ".join(f"{axis}={int(i)}" for axis, i in zip(axes, place, strict=True)) + "]"
+
+
+def _brackets(axes: str) -> str:
+    return "[" + ", ".join(axes) + "]"

@@ -1,0 +1,56 @@
+"""Every exception that amdp raises on purpose.
+
+AmdpError
+├── InvalidInput (ValueError)        names the array, the index, the value, the rule
+│   └── EmptyConfidenceSet           a row of a box holds no distribution
+├── OracleError
+│   ├── UnsupportedDomain            refused at bind
+│   ├── Unsolved                     stopped without a policy; carries the plans
+│   └── CertificateRejected          answered, and the check disproved it
+├── MissingDependency (ImportError)  names the package to install
+└── SpecError (ValueError)           carries the key's path in the file
+"""
+
+
+class AmdpError(Exception):
+    """The root: catch it to catch everything below."""
+
+
+class InvalidInput(AmdpError, ValueError):
+    """An argument breaks a rule; the message names the place, the value and the rule."""
+
+
+class EmptyConfidenceSet(InvalidInput):
+    """A row of lower and upper bounds leaves no probability distribution."""
+
+
+class OracleError(AmdpError):
+    """An oracle could not answer, or answered wrongly."""
+
+
+class UnsupportedDomain(OracleError):
+    """The oracle does not solve this kind of domain; raised when it is bound."""
+
+
+class Unsolved(OracleError):
+    """The solver stopped without a policy; `plans` holds what it left behind."""
+
+    def __init__(self, message: str, plans: object = None) -> None:
+        super().__init__(message)
+        self.plans = plans
+
+
+class CertificateRejected(OracleError):
+    """The oracle answered, and evaluating its answer disproved it."""
+
+
+class MissingDependency(AmdpError, ImportError):
+    """An optional package is not installed; the message says how to install it."""
+
+
+class SpecError(AmdpError, ValueError):
+    """A file's key is missing, unknown or wrong; `path` says which."""
+
+    def __init__(self, message: str, path: str = "") -> None:
+        super().__init__(f"{path}: {message}" if path else message)
+        self.path = path
