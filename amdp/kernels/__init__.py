@@ -1,0 +1,18 @@
+"""The compiled inner loops: plain functions on arrays, one file a family.
+
+A family is imported at first use, and numba with it, so that `import amdp` stays quick.
+"""
+
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from amdp.kernels import sweeps as sweeps
+    from amdp.kernels import visits as visits
+
+
+def __getattr__(name: str) -> ModuleType:
+    if name not in ("sweeps", "visits"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return import_module(f"{__name__}.{name}")

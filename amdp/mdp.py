@@ -1,0 +1,420 @@
+"""Markov decision processes: transition kernels, and the policies that an oracle may choose from.
+
+A kernel has the axes `[h, s, a, y]`: the chance of next state `y` after action `a` in state `s` at step `h`.
+Nothing follows the last step, so its rows are never read. A row of zeros marks a place that cannot be reached.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from amdp import kernels
+from amdp.arrays import (
+    Actions,
+    Bools,
+    Costs,
+    Floats,
+    Occupancy,
+    Policies,
+    Values,
+    floats,
+    located,
+    refuse,
+    require_distributions,
+    require_index,
+    require_row_sums,
+)
+from amdp.errors import InvalidInput
+from amdp.kernels.rows import DenseRows, Rows, SparseRows
+
+Shape = tuple[int, int, int]  # steps, states, actions
+
+
+class Sweep(NamedTuple):
+    """What one backward sweep over a batch leaves."""
+
+    actions: Actions  # [n, h, s]
+    values: Values  # [n, h, s]
+    shortfall: Floats  # [n], at most 0: no policy is cheaper than the swept one by more
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """A list of `m` places: steps, states, actions."""
+
+    steps: NDArray[np.int64]
+    states: NDArray[np.int64]
+    actions: NDArray[np.int64]
+
+    @classmethod
+    def all(cls, shape: Shape) -> Self:
+        """Every `(h, s, a)`, in C order."""
+        return cls(*(axis.reshape(-1) for axis in np.indices(shape)))
+
+
+@dataclass(frozen=True, eq=False)
+class Segment:
+    """What was seen while one policy was played: the states and actions of consecutive steps."""
+
+    states: NDArray[np.int64]  # [m]
+    actions: NDArray[np.int64]  # [m]
+    start: int = 0  # the step of the first entry
+
+
+@runtime_checkable
+class Dynamics(Protocol):
+    """One kernel, or a set of kernels of which the cheapest is meant."""
+
+    @property
+    def shape(self) -> Shape:
+        """Steps, states, actions."""
+        ...
+
+    def least_expectation(self, h: int, values: Floats) -> Floats:
+        """`[n, y] -> [n, s, a]`: the least expected value of the next state."""
+
+    def cheapest(self, costs: Costs) -> Sweep:
+        """Backward induction: the cheapest action everywhere, first index on ties."""
+
+    def follow(self, costs: Costs, wanted: Actions, slack: Floats) -> Sweep:
+        """The sweep of given actions (-1: free); the first cheapest replaces one that costs at most `slack[n]` more."""
+
+    def greatest_visits(self, policies: Policies, initial: int, pairs: Pairs) -> Floats:
+        """`[n, m]`: the greatest chance, over the kernels in the set, of being at each pair."""
+
+    def narrow(self, segment: Segment) -> Self:
+        """What remains possible after a segment was seen."""
+
+    def require_closed(self, initial: int) -> None:
+        """Refuse dynamics that lead from `initial` to a place with no way on."""
+
+
+class CompiledDynamics(ABC):
+    """The sweeps, for dynamics whose rows the compiled kernels can read."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> Shape:
+        """Steps, states, actions."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> Rows:
+        """The rows as the compiled sweeps read them."""
+
+    def least_expectation(self, h: int, values: Floats) -> Floats:
+        """Least expected value `[n, s, a]` of the next state, for each of `values` `[n, y]`."""
+        _, states, actions = self.shape
+        out = np.empty((len(values), states * actions))
+        kernels.sweeps.expectations(self.rows, h, np.ascontiguousarray(values), out)
+        return out.reshape(-1, states, actions)
+
+    def cheapest(self, costs: Costs) -> Sweep:
+        """Backward induction for each of `costs` `[n, h, s, a]`."""
+        laid, by_step = _laid_out(costs)
+        actions, values = _step_major(costs.shape)
+        rungs = kernels.sweeps.ladder(costs.shape[3])
+        kernels.sweeps.induct(self.rows, laid, by_step, actions, values, rungs)
+        return Sweep(actions.transpose(1, 0, 2), values.transpose(1, 0, 2), np.zeros(len(costs)))
+
+    def follow(self, costs: Costs, wanted: Actions, slack: Floats) -> Sweep:
+        """The backward sweep of given actions; see `amdp.kernels.sweeps.follow`."""
+        laid, by_step = _laid_out(costs)
+        actions, values = _step_major(costs.shape)
+        shortfall = np.empty(len(costs))
+        by_steps = np.ascontiguousarray(wanted.transpose(1, 0, 2), dtype=np.int32)
+        kernels.sweeps.follow(self.rows, laid, by_step, by_steps, slack, actions, values, shortfall)
+        return Sweep(actions.transpose(1, 0, 2), values.transpose(1, 0, 2), shortfall)
+
+
+class SingleKernel(CompiledDynamics):
+    """Dynamics that are known exactly: what dense and sparse kernels share."""
+
+    @property
+    @abstractmethod
+    def is_homogeneous(self) -> bool:
+        """Whether all steps share one set of rows."""
+
+    @abstractmethod
+    def matrix(self, h: int) -> Any:
+        """The rows of step `h` as a matrix `[s*a, y]`, dense or CSR."""
+
+    @abstractmethod
+    def dense(self) -> "Kernel":
+        """The same kernel with every entry written out."""
+
+    def occupancy(self, policies: Policies, initial: int) -> Occupancy:
+        """Chance `[n, h, s, a]` that each policy is at a pair in a step."""
+        steps, states, actions = self.shape
+        visits = np.empty((len(policies), steps, states, actions))
+        at = np.zeros((len(policies), states))
+        at[:, initial] = 1.0
+        for h in range(steps):
+            np.multiply(at[:, :, None], policies[:, h], out=visits[:, h])
+            if h < steps - 1:
+                at = (self.matrix(h).T @ visits[:, h].reshape(len(policies), -1).T).T
+        return visits
+
+    def greatest_visits(self, policies: Policies, initial: int, pairs: Pairs) -> Floats:
+        """The chance `[n, m]` of each pair: with one kernel there is only one."""
+        return self.occupancy(policies, initial)[:, pairs.steps, pairs.states, pairs.actions]
+
+    def narrow(self, segment: Segment) -> Self:
+        """Itself: there is nothing left to learn."""
+        return self
+
+    def reachable(self, initial: int) -> Bools:
+        """Whether some policy can be in a state at a step, `[h, s]`."""
+        steps, states, actions = self.shape
+        reached = np.zeros((steps, states), dtype=bool)
+        reached[0, initial] = True
+        for h in range(steps - 1):
+            pairs = np.repeat(reached[h], actions).astype(np.float64)
+            reached[h + 1] = (self.matrix(h).T @ pairs) > 0
+        return reached
+
+    def empty_rows(self, h: int) -> Bools:
+        """Whether the row of a pair is all zero, `[s, a]`: nothing can follow there."""
+        _, states, actions = self.shape
+        sums: Floats = np.asarray(self.matrix(h).sum(axis=1), dtype=np.float64)
+        return np.equal(sums, 0.0).reshape(states, actions)
+
+    def require_closed(self, initial: int) -> None:
+        """Refuse a reachable place with an empty row."""
+        steps = self.shape[0]
+        distinct = range(min(1, steps - 1) if self.is_homogeneous else steps - 1)
+        if not any(self.empty_rows(h).any() for h in distinct):
+            return
+        reached = self.reachable(initial)
+        for h in range(steps - 1):
+            dead = self.empty_rows(h) & reached[h][:, None]
+            if dead.any():
+                place = (np.intp(h), *np.unravel_index(int(np.argmax(dead)), dead.shape))
+                raise InvalidInput(
+                    f"p{located('hsa', place)} is all zero, but state {initial} leads there; "
+                    "a reachable row must sum to 1"
+                )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Kernel(SingleKernel):
+    """Transition chances `p[h, s, a, y]`. The array is not copied; do not change it afterwards."""
+
+    p: Floats
+
+    def __post_init__(self) -> None:
+        p = floats("p", self.p, "hsay")
+        if p.shape[1] != p.shape[3]:
+            raise InvalidInput(f"p has shape {p.shape}; axes s and y of [h, s, a, y] must be equal")
+        distinct = p[:1] if p.strides[0] == 0 else p
+        require_distributions("p", distinct, "hsay")
+        frozen = p.view()
+        frozen.flags.writeable = False
+        object.__setattr__(self, "p", frozen)
+
+    @classmethod
+    def homogeneous(cls, p: ArrayLike, n_steps: int) -> Self:
+        """The same `p[s, a, y]` in each of `n_steps` steps, without a copy."""
+        step = floats("p", p, "say")
+        require_steps(n_steps)
+        return cls(np.broadcast_to(step, (n_steps, *step.shape)))
+
+    def __repr__(self) -> str:
+        return _describe(self)
+
+    @property
+    def shape(self) -> Shape:
+        """Steps, states, actions."""
+        return self.p.shape[:3]
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether all steps share one set of rows."""
+        return len(self.p) == 1 or self.p.strides[0] == 0
+
+    @cached_property
+    def rows(self) -> DenseRows:
+        """The rows as the compiled sweeps read them."""
+        return DenseRows(next_state_first(self.p[:1] if self.is_homogeneous else self.p))
+
+    def matrix(self, h: int) -> Floats:
+        """The rows of step `h`, `[s*a, y]`."""
+        step: Floats = self.p[h]
+        return step.reshape(-1, self.p.shape[3])
+
+    def dense(self) -> "Kernel":
+        """Itself."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A stride-0 view would be written out by pickle; and the compiled rows are made again where needed.
+        if self.is_homogeneous:
+            return Kernel.homogeneous, (np.array(self.p[0]), len(self.p))
+        return Kernel, (np.array(self.p),)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SparseKernel(SingleKernel):
+    """Transition chances by their non-zero entries: one CSR matrix `[s*a, y]` a step, rows `s * A + a`."""
+
+    matrices: Sequence[Any]  # scipy sparse or anything that csr_array takes
+    n_steps: int | None = None  # with one matrix: it holds in each of so many steps
+
+    def __post_init__(self) -> None:
+        matrices = tuple(_csr(h, matrix) for h, matrix in enumerate(self.matrices))
+        if not matrices:
+            raise InvalidInput("matrices is empty; give one matrix a step")
+        for h, matrix in enumerate(matrices):
+            if matrix.shape != matrices[0].shape:
+                raise InvalidInput(f"matrices[{h}] has shape {matrix.shape}; the first has {matrices[0].shape}")
+        steps = len(matrices) if self.n_steps is None else self.n_steps
+        require_steps(steps)
+        if len(matrices) not in (1, steps):
+            raise InvalidInput(f"{len(matrices)} matrices for {steps} steps; give one, or one a step")
+        object.__setattr__(self, "matrices", matrices)
+        object.__setattr__(self, "n_steps", steps)
+
+    @classmethod
+    def homogeneous(cls, matrix: Any, n_steps: int) -> Self:
+        """The same rows `[s*a, y]` in each of `n_steps` steps."""
+        return cls((matrix,), n_steps)
+
+    def __repr__(self) -> str:
+        return _describe(self)
+
+    @property
+    def shape(self) -> Shape:
+        """Steps, states, actions."""
+        pairs, states = self.matrices[0].shape
+        assert self.n_steps is not None
+        return self.n_steps, states, pairs // states
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether all steps share one set of rows."""
+        return len(self.matrices) == 1
+
+    @cached_property
+    def rows(self) -> SparseRows:
+        """The rows as the compiled sweeps read them."""
+        offsets = np.cumsum([0, *(matrix.nnz for matrix in self.matrices[:-1])])
+        return SparseRows(
+            np.stack([matrix.indptr + offset for matrix, offset in zip(self.matrices, offsets, strict=True)]).astype(
+                np.int64
+            ),
+            np.concatenate([matrix.indices for matrix in self.matrices]).astype(np.int32),
+            np.concatenate([matrix.data for matrix in self.matrices]),
+        )
+
+    def matrix(self, h: int) -> Any:
+        """The rows of step `h`, `[s*a, y]`, CSR."""
+        return self.matrices[0 if self.is_homogeneous else h]
+
+    def dense(self) -> Kernel:
+        """The same kernel with every entry written out."""
+        steps, states, actions = self.shape
+        written = [matrix.toarray().reshape(states, actions, states) for matrix in self.matrices]
+        return Kernel.homogeneous(written[0], steps) if self.is_homogeneous else Kernel(np.stack(written))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return SparseKernel, (self.matrices, self.n_steps)
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovPolicies:
+    """All policies that may choose by step and state: one rule for each step."""
+
+    dynamics: Dynamics
+    initial: int = 0
+
+    def __post_init__(self) -> None:
+        _require_domain(self.dynamics, self.initial)
+
+    @property
+    def shape(self) -> Shape:
+        """Steps, states, actions."""
+        return self.dynamics.shape
+
+
+@dataclass(frozen=True, eq=False)
+class StationaryPolicies:
+    """All policies that choose by state alone: one rule for all steps of a homogeneous kernel."""
+
+    dynamics: SingleKernel
+    initial: int = 0
+
+    def __post_init__(self) -> None:
+        _require_domain(self.dynamics, self.initial)
+        if not self.dynamics.is_homogeneous:
+            raise InvalidInput("stationary policies need a homogeneous kernel: see Kernel.homogeneous")
+
+    @property
+    def shape(self) -> Shape:
+        """Steps, states, actions."""
+        return self.dynamics.shape
+
+
+Domain = MarkovPolicies | StationaryPolicies
+
+
+def next_state_first(rows: Floats) -> Floats:
+    """A new array `[h, y, s*a]` of rows `[h, s, a, y]`: what a sweep multiplies values with."""
+    steps, states, actions, _ = rows.shape
+    return np.array(rows.transpose(0, 3, 1, 2), order="C").reshape(steps, states, states * actions)
+
+
+def require_steps(n_steps: int) -> None:
+    """Refuse a horizon below one step."""
+    if n_steps < 1:
+        raise InvalidInput(f"n_steps = {n_steps}; it must be at least 1")
+
+
+def _require_domain(dynamics: Dynamics, initial: int) -> None:
+    if not isinstance(dynamics, Dynamics):
+        raise InvalidInput(f"{type(dynamics).__name__} is not a kernel or a set of kernels; wrap the array: Kernel(p)")
+    require_index("initial", initial, dynamics.shape[1])
+    dynamics.require_closed(initial)
+
+
+def _csr(h: int, matrix: Any) -> Any:
+    result = scipy.sparse.csr_array(matrix, dtype=np.float64)
+    result.sum_duplicates()
+    pairs, states = result.shape
+    name = f"matrices[{h}]"
+    if states == 0 or pairs == 0 or pairs % states:
+        raise InvalidInput(f"{name} has shape {result.shape}; rows [s*a] must be a multiple of the states {states}")
+    refuse(name, result.data, ~np.isfinite(result.data), "k", "must be a finite probability")
+    refuse(name, result.data, result.data < 0, "k", "must not be negative")
+    require_row_sums(name, np.asarray(result.sum(axis=1), dtype=np.float64).reshape(states, -1), "sa")
+    return result
+
+
+def _describe(kernel: SingleKernel) -> str:
+    steps, states, actions = kernel.shape
+    kind = "homogeneous, " if kernel.is_homogeneous else ""
+    return f"{type(kernel).__name__}({kind}{steps} steps, {states} states, {actions} actions)"
+
+
+def _step_major(shape: tuple[int, ...]) -> tuple[Actions, Floats]:
+    n, steps, states, _ = shape
+    return np.empty((steps, n, states), dtype=np.int32), np.empty((steps, n, states))
+
+
+def _laid_out(costs: Costs) -> tuple[Floats, bool]:
+    """Costs as the sweeps read them: `[h, n, s*a]` if they lie so in memory, else `[n, h, s*a]`."""
+    n, steps, states, actions = costs.shape
+    by_step = costs.transpose(1, 0, 2, 3)
+    if by_step.flags.c_contiguous:
+        return _writeable(by_step).reshape(steps, n, states * actions), True
+    return _writeable(np.ascontiguousarray(costs)).reshape(n, steps, states * actions), False
+
+
+def _writeable(array: Floats) -> Floats:
+    # A read-only array is another type to the compiler: a copy is cheaper than compiling all kernels twice.
+    return array if array.flags.writeable else array.copy()
