@@ -1,0 +1,57 @@
+"""Adversarial Markov decision processes: no-regret learners on planning oracles that prove their answers."""
+
+from amdp.arrays import one_hot, step_major
+from amdp.confidence import BernsteinBox, Radius
+from amdp.errors import (
+    AmdpError,
+    CertificateRejected,
+    EmptyConfidenceSet,
+    InvalidInput,
+    MissingDependency,
+    OracleError,
+    SpecError,
+    Unsolved,
+    UnsupportedDomain,
+)
+from amdp.mdp import Dynamics, Kernel, MarkovPolicies, Pairs, Segment, SparseKernel, StationaryPolicies
+from amdp.occupancy import evaluate, occupancy, values
+from amdp.oracles.base import Plan, Planner, PlanningOracle, Plans, Report, Status, bind, oracle, plan
+from amdp.oracles.checked import Checked
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "AmdpError",
+    "BernsteinBox",
+    "CertificateRejected",
+    "Checked",
+    "Dynamics",
+    "EmptyConfidenceSet",
+    "InvalidInput",
+    "Kernel",
+    "MarkovPolicies",
+    "MissingDependency",
+    "OracleError",
+    "Pairs",
+    "Plan",
+    "Planner",
+    "PlanningOracle",
+    "Plans",
+    "Radius",
+    "Report",
+    "Segment",
+    "SparseKernel",
+    "SpecError",
+    "StationaryPolicies",
+    "Status",
+    "Unsolved",
+    "UnsupportedDomain",
+    "bind",
+    "evaluate",
+    "occupancy",
+    "one_hot",
+    "oracle",
+    "plan",
+    "step_major",
+    "values",
+]

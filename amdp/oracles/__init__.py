@@ -1,0 +1,1 @@
+"""Which policy is cheapest for these costs: one interface, many backends."""

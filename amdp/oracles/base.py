@@ -1,0 +1,183 @@
+"""The planning contract: which policy is cheapest for these costs?
+
+An oracle is a frozen bag of settings; `bind` compiles the model of one domain and keeps warm state in a planner;
+`minimize` answers a batch. The objective is always the exact value of the returned policy, evaluated here, and
+the bound follows from its values: with `V` the values of a policy,
+
+    any policy costs at least `V[0, initial] + sum_h min_{s,a} (c + P V[h+1] - V[h])`,
+
+because the chances of the pairs of one step sum to 1. For an optimal policy the sum is zero.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from amdp import registry
+from amdp.arrays import Actions, Costs, Floats, Policies, Values, floats, one_hot, require_finite
+from amdp.errors import InvalidInput, Unsolved, UnsupportedDomain
+from amdp.mdp import Domain
+
+GROUP = "amdp.oracles"
+
+
+class Status(StrEnum):
+    """How far a solve came."""
+
+    OPTIMAL = "optimal"  # bound and objective meet
+    FEASIBLE = "feasible"  # a limit was hit: a policy, its value, and a bound that holds
+    FAILED = "failed"  # no policy
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an answer took."""
+
+    oracle: str
+    seconds: float = 0.0
+    iterations: int = 0
+    nodes: int = 0
+    rebuilds: int = 0  # cold restarts after a rejected answer
+    solver: str = ""  # name and version
+    note: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """The answer for one cost array."""
+
+    actions: Actions  # [h, s], or [s] for stationary policies
+    objective: float  # the exact value of `actions`
+    bound: float  # no policy is cheaper
+    status: Status
+    values: Values  # [h, s], the certificate
+    report: Report
+    n_actions: int = field(repr=False)
+
+    @property
+    def gap(self) -> float:
+        """How much cheaper another policy could be."""
+        return self.objective - self.bound
+
+    @property
+    def policy(self) -> Policies:
+        """The chance of each action, `[h, s, a]` (or `[s, a]`)."""
+        return one_hot(self.actions, self.n_actions)
+
+
+@dataclass(frozen=True, eq=False)
+class Plans:
+    """The answers for a batch; `status` is the worst of them."""
+
+    actions: Actions  # [n, h, s], or [n, s]
+    objective: Floats  # [n]
+    bound: Floats  # [n]
+    status: Status
+    values: Values  # [n, h, s]
+    report: Report
+    n_actions: int = field(repr=False)
+
+    def require(self, *accepted: Status) -> Self:
+        """Itself, if its status is accepted; otherwise `Unsolved` with the reason."""
+        if self.status in accepted:
+            return self
+        reason = f": {self.report.note}" if self.report.note else ""
+        raise Unsolved(f"{self.report.oracle} ended {self.status}{reason}", self)
+
+    def __len__(self) -> int:
+        return len(self.objective)
+
+    def __getitem__(self, i: int) -> Plan:
+        return Plan(
+            self.actions[i],
+            float(self.objective[i]),
+            float(self.bound[i]),
+            self.status,
+            self.values[i],
+            self.report,
+            self.n_actions,
+        )
+
+    def __iter__(self) -> Iterator[Plan]:
+        return (self[i] for i in range(len(self)))
+
+
+@runtime_checkable
+class PlanningOracle(Protocol):
+    """What a backend implements. `requires` names packages that must be importable."""
+
+    requires: ClassVar[tuple[str, ...]]
+
+    def supports(self, domain: Domain) -> bool:
+        """Whether `bind` would accept the domain."""
+        ...
+
+    def bind(self, domain: Domain) -> "Planner":
+        """Compile the model of a domain."""
+        ...
+
+
+class Planner(ABC):
+    """An oracle bound to a domain. Pickled, it travels as its oracle and domain, and binds again on arrival."""
+
+    def __init__(self, oracle: PlanningOracle, domain: Domain) -> None:
+        if not oracle.supports(domain):
+            raise UnsupportedDomain(f"{type(oracle).__name__} does not solve {describe(domain)}")
+        registry.require(type(oracle).__name__, oracle.requires)
+        self.oracle = oracle
+        self.domain = domain
+
+    @abstractmethod
+    def minimize(self, costs: Costs) -> Plans:
+        """The cheapest policy for each of `costs` `[n, h, s, a]`."""
+
+    def checked(self, costs: ArrayLike) -> Costs:
+        """`costs` as an array that fits the domain, or `InvalidInput`."""
+        result = floats("costs", costs, "nhsa")
+        if result.shape[1:] != self.domain.shape:
+            raise InvalidInput(f"costs has shape {result.shape}; the domain asks for (n, {_sizes(self.domain)})")
+        in_memory = result if result.flags.c_contiguous else result.transpose(1, 0, 2, 3)
+        if not in_memory.flags.c_contiguous or not np.isfinite(np.vdot(in_memory, in_memory)):
+            require_finite("costs", result, "nhsa")
+        return result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _bind, (self.oracle, self.domain)
+
+
+def oracle(name: str, **options: Any) -> PlanningOracle:
+    """The oracle registered under `name`, such as `"dp"` or `"lp"`, with its options by neutral names."""
+    made = registry.create(GROUP, name, options)
+    assert isinstance(made, PlanningOracle)
+    return made
+
+
+def bind(oracle: str | PlanningOracle, domain: Domain) -> Planner:
+    """A planner for many solves over one domain: the model is compiled once."""
+    chosen = registry.create(GROUP, oracle, {}) if isinstance(oracle, str) else oracle
+    return _bind(chosen, domain)
+
+
+def plan(oracle: str | PlanningOracle, domain: Domain, cost: ArrayLike) -> Plan:
+    """The cheapest policy for one `cost` `[h, s, a]`; `Unsolved` if the solver stopped without a policy."""
+    one = floats("cost", cost, "hsa")
+    return bind(oracle, domain).minimize(one[None]).require(Status.OPTIMAL, Status.FEASIBLE)[0]
+
+
+def describe(domain: object) -> str:
+    """The kind of a domain in words: `MarkovPolicies over Kernel`."""
+    dynamics = getattr(domain, "dynamics", None)
+    return f"{type(domain).__name__} over {type(dynamics).__name__}"
+
+
+def _bind(oracle: PlanningOracle, domain: Domain) -> Planner:
+    return oracle.bind(domain)
+
+
+def _sizes(domain: Domain) -> str:
+    return ", ".join(str(size) for size in domain.shape)

@@ -1,0 +1,83 @@
+"""An oracle that rejects wrong answers of the oracle inside it."""
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from amdp.arrays import Costs, Floats
+from amdp.errors import CertificateRejected
+from amdp.mdp import Domain, MarkovPolicies
+from amdp.occupancy import evaluate
+from amdp.oracles.base import Planner, PlanningOracle, Plans, Status
+
+
+@dataclass(frozen=True)
+class Checked:
+    """Evaluates every returned policy and proves every returned bound, or raises `CertificateRejected`.
+
+    The objective must be the value of the policy. The bound must not exceed what the returned values prove by
+    one Bellman sweep: `V[0, initial] + sum_h min_{s,a} (c + P V[h+1] - V[h])`. An answer that is called optimal
+    must have both within `tolerance`, relative to the number of steps times the largest cost.
+    """
+
+    oracle: PlanningOracle
+    tolerance: float = 1e-9
+    requires: ClassVar[tuple[str, ...]] = ()
+
+    def supports(self, domain: Domain) -> bool:
+        """What the oracle inside supports, over Markov policies."""
+        return isinstance(domain, MarkovPolicies) and self.oracle.supports(domain)
+
+    def bind(self, domain: Domain) -> Planner:
+        """The planner of the oracle inside, under watch."""
+        return _Watcher(self, domain)
+
+
+class _Watcher(Planner):
+    def __init__(self, oracle: Checked, domain: Domain) -> None:
+        super().__init__(oracle, domain)
+        self._inside = oracle.oracle.bind(domain)
+        self._tolerance = oracle.tolerance
+
+    def minimize(self, costs: Costs) -> Plans:
+        checked = self.checked(costs)
+        plans = self._inside.minimize(checked)
+        if plans.status is not Status.FAILED:
+            self._verify(plans, checked)
+        return plans
+
+    def _verify(self, plans: Plans, costs: Costs) -> None:
+        steps, states, n_actions = self.domain.shape
+        if plans.actions.shape != (len(costs), steps, states):
+            self._reject(f"actions have shape {plans.actions.shape}, expected {(len(costs), steps, states)}")
+        if plans.actions.min() < 0 or plans.actions.max() >= n_actions:
+            self._reject(f"actions lie outside 0 .. {n_actions - 1}")
+        slack = self._tolerance * steps * np.maximum(np.abs(costs).reshape(len(costs), -1).max(axis=1), 1e-300)
+        paid = evaluate(self.domain, plans.actions, costs)
+        proved = provable_bound(self.domain, plans.values, costs)
+        self._demand(np.abs(paid - plans.objective) <= slack, "objective", plans.objective, "its policy costs", paid)
+        self._demand(plans.bound <= proved + slack, "bound", plans.bound, "its values prove", proved)
+        self._demand(plans.bound <= plans.objective + slack, "bound", plans.bound, "its objective is", plans.objective)
+        if plans.status is Status.OPTIMAL:
+            close = plans.objective - plans.bound <= slack
+            self._demand(close, "optimal objective", plans.objective, "its bound is", plans.bound)
+
+    def _demand(self, holds: Floats, what: str, claimed: Floats, but: str, found: Floats) -> None:
+        if not holds.all():
+            i = int(np.argmin(holds))
+            self._reject(f"{what}[{i}] = {claimed[i]:.12g}, but {but} {found[i]:.12g}")
+
+    def _reject(self, reason: str) -> None:
+        raise CertificateRejected(f"{type(self._inside.oracle).__name__}: {reason}")
+
+
+def provable_bound(domain: Domain, values: Floats, costs: Costs) -> Floats:
+    """The lower bound `[n]` on all policies that `values` `[n, h, s]` prove, whatever they are."""
+    bound = values[:, 0, domain.initial].copy()
+    later = np.zeros_like(costs[:, 0])
+    for h in reversed(range(domain.shape[0])):
+        bound += (costs[:, h] + later - values[:, h, :, None]).min(axis=(1, 2))
+        if h > 0:
+            later = domain.dynamics.least_expectation(h - 1, values[:, h])
+    return bound

@@ -1,0 +1,1 @@
+"""Oracles over Markov policies: one rule for each step."""

@@ -1,0 +1,97 @@
+"""The occupancy linear program through cvxpy: written once with the costs as a parameter."""
+
+from dataclasses import dataclass
+from math import inf
+from typing import Any, ClassVar
+
+import numpy as np
+
+from amdp.arrays import Floats
+from amdp.errors import InvalidInput
+from amdp.mdp import Domain, MarkovPolicies
+from amdp.oracles.base import Planner, Status
+from amdp.oracles.markov.linear_program import is_linear, require_limits
+from amdp.oracles.polytope import polytope
+from amdp.oracles.solving import Answer, SolverPlanner
+
+# How each solver spells a time limit and the accuracy that a certificate of 1e-9 asks for.
+_SPELLING: dict[str, tuple[str, dict[str, Any]]] = {
+    "HIGHS": ("time_limit", {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}),
+    "CLARABEL": ("time_limit", {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}),
+}
+
+
+@dataclass(frozen=True)
+class CvxpyProgram:
+    """Minimize `<c, x>` over occupancy measures, `c` a cvxpy Parameter, by a solver of cvxpy's."""
+
+    solver: str = "HIGHS"
+    seconds: float = inf  # for each solve
+    gap: float = 1e-9
+    requires: ClassVar[tuple[str, ...]] = ("cvxpy",)
+
+    def __post_init__(self) -> None:
+        require_limits(self.seconds, self.gap)
+        if self.solver not in _SPELLING:
+            raise InvalidInput(f"solver = {self.solver!r}; cvxpy is asked for one of {', '.join(_SPELLING)}")
+
+    def supports(self, domain: Domain) -> bool:
+        """Markov policies over a kernel or a box."""
+        return is_linear(domain)
+
+    def bind(self, domain: Domain) -> Planner:
+        """Write the problem; cvxpy compiles it at the first solve and keeps the compiled form."""
+        return SolverPlanner(self, domain, lambda accepted: _Cvxpy(accepted, self), self.gap)
+
+
+class _Cvxpy:
+    def __init__(self, domain: MarkovPolicies, settings: CvxpyProgram) -> None:
+        import cvxpy  # half a second: only who asks for it pays
+
+        self._cvxpy = cvxpy
+        self._settings = settings
+        self._shape = domain.shape
+        rows = polytope(domain)
+        self._x = cvxpy.Variable(rows.matrix.shape[1], nonneg=True)
+        self._cost = cvxpy.Parameter(rows.n_pairs)
+        equal = rows.row_lower == rows.row_upper
+        capped, floored = ~equal & np.isfinite(rows.row_upper), ~equal & np.isfinite(rows.row_lower)
+        matrix = rows.matrix.tocsr()
+        constraints = [matrix[equal] @ self._x == rows.row_lower[equal]]
+        if capped.any():
+            constraints.append(matrix[capped] @ self._x <= rows.row_upper[capped])
+        if floored.any():
+            constraints.append(matrix[floored] @ self._x >= rows.row_lower[floored])
+        self._problem = cvxpy.Problem(cvxpy.Minimize(self._cost @ self._x[: rows.n_pairs]), constraints)
+        self.name = f"cvxpy {cvxpy.__version__} with {settings.solver}"
+
+    def solve(self, cost: Floats) -> Answer:
+        """Set the parameter and solve."""
+        self._cost.value = cost.reshape(-1)
+        time_limit, options = _SPELLING[self._settings.solver]
+        if self._settings.seconds < inf:
+            options = {**options, time_limit: self._settings.seconds}
+        try:
+            self._problem.solve(solver=self._settings.solver, **options)
+        except self._cvxpy.SolverError as problem:
+            return Answer(None, Status.FAILED, note=str(problem))
+        return self._answer()
+
+    def restart(self) -> None:
+        """Nothing to forget: cvxpy makes a new solver for each solve."""
+
+    def _answer(self) -> Answer:
+        status = _STATUSES.get(self._problem.status, Status.FAILED)
+        if status is Status.FAILED or self._x.value is None:
+            return Answer(None, Status.FAILED, note=str(self._problem.status))
+        iterations = int(self._problem.solver_stats.num_iters or 0)
+        mass = self._x.value[: int(np.prod(self._shape))].reshape(self._shape)
+        return Answer(mass, status, iterations, "" if status is Status.OPTIMAL else self._problem.status)
+
+
+# Inaccurate answers may be good ones: the sweep that follows decides.
+_STATUSES = {
+    "optimal": Status.OPTIMAL,
+    "optimal_inaccurate": Status.OPTIMAL,
+    "user_limit": Status.FEASIBLE,
+}

@@ -1,0 +1,38 @@
+"""Backward induction: exact, batched, over one kernel or (extended value iteration) over a box of them."""
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import ClassVar
+
+from amdp.arrays import Costs
+from amdp.mdp import Domain, MarkovPolicies
+from amdp.oracles.base import Planner, Plans, Report, Status
+
+
+@dataclass(frozen=True)
+class BackwardInduction:
+    """`V[h,s] = min_a c[h,s,a] + E[V[h+1]]`, first action on ties; the expectation is least over a box.
+
+    A box is rectangular over `(h, s, a)`, so that choosing its best row at each place separately gives the
+    joint minimum over policies and kernels.
+    """
+
+    requires: ClassVar[tuple[str, ...]] = ()
+
+    def supports(self, domain: Domain) -> bool:
+        """Markov policies over any dynamics."""
+        return isinstance(domain, MarkovPolicies)
+
+    def bind(self, domain: Domain) -> Planner:
+        """A planner that sweeps a whole batch at once."""
+        return _Sweeper(self, domain)
+
+
+class _Sweeper(Planner):
+    def minimize(self, costs: Costs) -> Plans:
+        began = perf_counter()
+        checked = self.checked(costs)
+        sweep = self.domain.dynamics.cheapest(checked)
+        objective = sweep.values[:, 0, self.domain.initial].copy()
+        report = Report("BackwardInduction", perf_counter() - began)
+        return Plans(sweep.actions, objective, objective.copy(), Status.OPTIMAL, sweep.values, report, checked.shape[3])

@@ -1,0 +1,178 @@
+"""The occupancy linear program in HiGHS: compiled once, hot-started from solve to solve."""
+
+from dataclasses import dataclass
+from math import inf
+from threading import Thread, current_thread, main_thread
+from typing import Any, ClassVar
+
+import highspy
+import numpy as np
+
+from amdp.arrays import Actions, Floats
+from amdp.confidence import BernsteinBox
+from amdp.errors import InvalidInput
+from amdp.mdp import Domain, MarkovPolicies, SingleKernel
+from amdp.occupancy import evaluate
+from amdp.oracles.base import Planner, Status
+from amdp.oracles.polytope import Polytope, polytope
+from amdp.oracles.solving import Answer, SolverPlanner
+
+LONG_SOLVE = 100_000  # with more non-zeros than this a solve may outlast a person's patience: listen for Ctrl-C
+
+_STATUSES = {
+    highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
+    highspy.HighsModelStatus.kTimeLimit: Status.FEASIBLE,
+    highspy.HighsModelStatus.kIterationLimit: Status.FEASIBLE,
+    highspy.HighsModelStatus.kInterrupt: Status.FEASIBLE,
+}
+
+
+@dataclass(frozen=True)
+class OccupancyProgram:
+    """Minimize `<c, x>` over occupancy measures `x`; a vertex is a deterministic policy.
+
+    The basis of the last solve stays optimal until costs change much, so a small change costs a few pivots.
+    """
+
+    seconds: float = inf  # for each solve
+    gap: float = 1e-9  # relative to steps times the largest cost: above it an answer is not called optimal
+    threads: int = 1
+    requires: ClassVar[tuple[str, ...]] = ("highspy",)
+
+    def __post_init__(self) -> None:
+        require_limits(self.seconds, self.gap, self.threads)
+
+    def supports(self, domain: Domain) -> bool:
+        """Markov policies over a kernel or a box."""
+        return is_linear(domain)
+
+    def bind(self, domain: Domain) -> Planner:
+        """Pass the model to HiGHS once."""
+        return SolverPlanner(self, domain, lambda accepted: _Highs(accepted, self), self.gap)
+
+
+def is_linear(domain: Domain) -> bool:
+    """Whether the occupancy measures of a domain are the solutions of linear rows."""
+    return isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel | BernsteinBox)
+
+
+def require_limits(seconds: float, gap: float, threads: int = 1) -> None:
+    """Refuse limits that mean nothing."""
+    if not seconds >= 0:
+        raise InvalidInput(f"seconds = {seconds}; it must be at least 0")
+    if not gap >= 0:
+        raise InvalidInput(f"gap = {gap}; it must be at least 0")
+    if threads < 1:
+        raise InvalidInput(f"threads = {threads}; it must be at least 1")
+
+
+class _Highs:
+    """One HiGHS object that holds the rows; between solves only its costs change."""
+
+    def __init__(self, domain: MarkovPolicies, settings: OccupancyProgram) -> None:
+        self._domain = domain
+        self._settings = settings
+        self._rows = polytope(domain)
+        self._last: Floats | None = None  # the mass of the basis that HiGHS holds
+        self._interrupted = False
+        self._build()
+        self.name = f"HiGHS {self._highs.version()}"
+
+    def solve(self, cost: Floats) -> Answer:
+        """Primal simplex from the better of two bases: the last one, or that of the shortsighted policy."""
+        pairs = self._rows.n_pairs
+        self._highs.changeColsCost(pairs, np.arange(pairs, dtype=np.int32), cost.reshape(-1))
+        self._choose_start(cost)
+        if self._settings.seconds < inf:
+            self._highs.setOptionValue("time_limit", self._highs.getRunTime() + self._settings.seconds)
+        self._run()
+        return self._answer()
+
+    def restart(self) -> None:
+        """Pass the model anew, without a basis."""
+        self._build()
+
+    def _build(self) -> None:
+        self._highs = highspy.Highs()
+        options: dict[str, Any] = {
+            "output_flag": False,
+            "threads": self._settings.threads,
+            "simplex_strategy": 4,  # primal: after a change of costs the last basis stays feasible
+            "primal_feasibility_tolerance": 1e-10,
+            "dual_feasibility_tolerance": 1e-10,
+        }
+        for option, value in options.items():
+            self._highs.setOptionValue(option, value)
+        self._highs.passModel(_highs_model(self._rows))
+        self._last = None
+        if self._rows.matrix.nnz > LONG_SOLVE:
+            self._highs.cbSimplexInterrupt += self._on_simplex
+
+    def _choose_start(self, cost: Floats) -> None:
+        if not isinstance(self._domain.dynamics, SingleKernel):
+            return  # over a box a policy alone is not a basis
+        shortsighted = cost.argmin(axis=-1).astype(np.int32)
+        value = evaluate(self._domain, shortsighted[None], cost[None])[0]
+        if self._last is None or value < np.vdot(self._last, cost):
+            self._highs.setBasis(_policy_basis(self._rows, shortsighted))
+
+    def _run(self) -> None:
+        """Solve; a long solve runs in a thread, so that Ctrl-C is heard and stops it."""
+        self._interrupted = False
+        if self._rows.matrix.nnz <= LONG_SOLVE or current_thread() is not main_thread():
+            self._highs.run()
+            return
+        worker = Thread(target=self._highs.run, daemon=True)
+        worker.start()
+        try:
+            worker.join()
+        except KeyboardInterrupt:
+            self._interrupted = True
+            worker.join()
+            self.restart()
+            raise
+
+    def _on_simplex(self, event: Any) -> None:
+        if self._interrupted:
+            event.interrupt()
+
+    def _answer(self) -> Answer:
+        model_status = self._highs.getModelStatus()
+        info = self._highs.getInfo()
+        status = _STATUSES.get(model_status, Status.FAILED)
+        iterations = max(0, info.simplex_iteration_count)
+        note = "" if status is Status.OPTIMAL else self._highs.modelStatusToString(model_status)
+        feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
+        if status is Status.FAILED or not feasible:
+            self._last = None
+            return Answer(None, Status.FAILED, iterations, note or "no feasible point")
+        solution = np.array(self._highs.getSolution().col_value)
+        self._last = solution[: self._rows.n_pairs].reshape(self._rows.shape)
+        return Answer(self._last, status, iterations, note)
+
+
+def _highs_model(rows: Polytope) -> Any:
+    model = highspy.HighsLp()
+    model.num_row_, model.num_col_ = rows.matrix.shape
+    model.col_cost_ = np.zeros(model.num_col_)
+    model.col_lower_ = np.zeros(model.num_col_)
+    model.col_upper_ = np.full(model.num_col_, highspy.kHighsInf)
+    model.row_lower_, model.row_upper_ = rows.row_lower, rows.row_upper
+    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    model.a_matrix_.start_ = rows.matrix.indptr
+    model.a_matrix_.index_ = rows.matrix.indices
+    model.a_matrix_.value_ = rows.matrix.data
+    return model
+
+
+def _policy_basis(rows: Polytope, actions: Actions) -> Any:
+    """One basic column for each state and step: triangular by steps, feasible for every deterministic policy."""
+    steps, states, n_actions = rows.shape
+    chosen = np.arange(steps * states) * n_actions + actions.reshape(-1)
+    columns = np.full(rows.n_pairs, highspy.HighsBasisStatus.kLower, dtype=object)
+    columns[chosen] = highspy.HighsBasisStatus.kBasic
+    basis = highspy.HighsBasis()
+    basis.col_status = columns.tolist()
+    basis.row_status = [highspy.HighsBasisStatus.kLower] * (steps * states)
+    basis.valid = True
+    return basis

@@ -1,0 +1,151 @@
+"""The occupancy linear program written out in PuLP: to read, to export, and to check the others against."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import Any, ClassVar
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+import pulp
+import scipy
+from numpy.typing import ArrayLike
+
+from amdp.arrays import Floats, floats
+from amdp.confidence import BernsteinBox
+from amdp.errors import InvalidInput
+from amdp.mdp import Domain, MarkovPolicies, SingleKernel
+from amdp.oracles.base import Planner, Status
+from amdp.oracles.markov.linear_program import is_linear, require_limits
+from amdp.oracles.solving import Answer, SolverPlanner
+
+SOLVERS = ("HiGHS", "CBC")
+
+
+@dataclass(frozen=True)
+class PulpProgram:
+    """Minimize `<c, x>` over occupancy measures, with named variables `x_h_s_a` and rows `balance_h_s`."""
+
+    solver: str = "HiGHS"
+    seconds: float = inf  # for each solve
+    gap: float = 1e-9
+    threads: int = 1
+    requires: ClassVar[tuple[str, ...]] = ("pulp",)
+
+    def __post_init__(self) -> None:
+        require_limits(self.seconds, self.gap, self.threads)
+        if self.solver not in SOLVERS:
+            raise InvalidInput(f"solver = {self.solver!r}; PuLP is asked for one of {', '.join(SOLVERS)}")
+
+    def supports(self, domain: Domain) -> bool:
+        """Markov policies over a kernel or a box."""
+        return is_linear(domain)
+
+    def bind(self, domain: Domain) -> Planner:
+        """Write the model once; the objective is replaced before each solve."""
+        return SolverPlanner(self, domain, lambda accepted: _Pulp(accepted, self), self.gap)
+
+    def export(self, domain: MarkovPolicies, cost: ArrayLike, path: str | Path) -> None:
+        """Write the model for one `cost` `[h, s, a]` to a `.lp` or `.mps` file."""
+        model = _Pulp(domain, self)
+        model.set_cost(floats("cost", cost, "hsa"))
+        suffix = Path(path).suffix
+        if suffix not in (".lp", ".mps"):
+            raise InvalidInput(f"{path}: the suffix must be .lp or .mps, not {suffix!r}")
+        (model.problem.writeLP if suffix == ".lp" else model.problem.writeMPS)(str(path))
+
+
+class _Pulp:
+    def __init__(self, domain: MarkovPolicies, settings: PulpProgram) -> None:
+        self._shape = domain.shape
+        self.problem = pulp.LpProblem("cheapest_policy", pulp.LpMinimize)
+        self.pairs = {
+            place: self.problem.add_variable("x_{}_{}_{}".format(*place), lowBound=0)
+            for place in np.ndindex(*self._shape)
+        }
+        inflow = self._box_flow(domain.dynamics) if isinstance(domain.dynamics, BernsteinBox) else self._flow(domain)
+        self._balance(inflow, domain.initial)
+        self._command = _command(settings)
+        self.name = f"PuLP {pulp.__version__} with {settings.solver}"
+
+    def set_cost(self, cost: Floats) -> None:
+        """Replace the objective by `<cost, x>`."""
+        terms = [(variable, float(cost[place])) for place, variable in self.pairs.items()]
+        self.problem.setObjective(pulp.LpAffineExpression(terms))
+
+    def solve(self, cost: Floats) -> Answer:
+        """Write the objective and call the solver anew: PuLP keeps no basis."""
+        self.set_cost(cost)
+        self.problem.solve(self._command)
+        status = _status(self.problem)
+        if status is Status.FAILED:
+            return Answer(None, status, note=pulp.LpStatus[self.problem.status])
+        mass = np.array([variable.value() or 0.0 for variable in self.pairs.values()]).reshape(self._shape)
+        return Answer(mass, status, note="" if status is Status.OPTIMAL else "stopped at a limit")
+
+    def restart(self) -> None:
+        """Nothing to forget."""
+
+    def _balance(self, inflow: dict[tuple[int, int], list[Any]], initial: int) -> None:
+        """What leaves a state equals what entered it; one unit enters at the initial state."""
+        steps, states, actions = self._shape
+        for h in range(steps):
+            for s in range(states):
+                outflow = pulp.lpSum(self.pairs[h, s, a] for a in range(actions))
+                entering = float(h == 0 and s == initial) + pulp.lpSum(inflow.get((h, s), []))
+                self.problem += outflow == entering, f"balance_{h}_{s}"
+
+    def _flow(self, domain: MarkovPolicies) -> dict[tuple[int, int], list[Any]]:
+        """`P[h,s,a,y] x[h,s,a]` enters `(h+1, y)`."""
+        assert isinstance(domain.dynamics, SingleKernel)
+        inflow: dict[tuple[int, int], list[Any]] = {}
+        for h, s, a, y, chance in _transitions(domain.dynamics):
+            inflow.setdefault((h + 1, y), []).append(chance * self.pairs[h, s, a])
+        return inflow
+
+    def _box_flow(self, box: BernsteinBox) -> dict[tuple[int, int], list[Any]]:
+        """`q[h,s,a,y]` enters `(h+1, y)`, with `sum_y q = x` and `lower x <= q <= upper x`."""
+        steps, states, actions = self._shape
+        inflow: dict[tuple[int, int], list[Any]] = {}
+        for h, s, a in np.ndindex(steps - 1, states, actions):
+            pair = self.pairs[h, s, a]
+            flows = [self.problem.add_variable(f"q_{h}_{s}_{a}_{y}", lowBound=0) for y in range(states)]
+            self.problem += pulp.lpSum(flows) == pair, f"split_{h}_{s}_{a}"
+            for y, flow in enumerate(flows):
+                self.problem += flow <= float(box.upper[h, s, a, y]) * pair, f"cap_{h}_{s}_{a}_{y}"
+                self.problem += flow >= float(box.lower[h, s, a, y]) * pair, f"floor_{h}_{s}_{a}_{y}"
+                inflow.setdefault((h + 1, y), []).append(flow)
+        return inflow
+
+
+def _transitions(kernel: SingleKernel) -> Iterator[tuple[int, int, int, int, float]]:
+    steps, _, actions = kernel.shape
+    for h in range(steps - 1):
+        rows = scipy.sparse.coo_array(kernel.matrix(h))
+        for row, y, chance in zip(*rows.coords, rows.data, strict=True):
+            yield h, int(row) // actions, int(row) % actions, int(y), float(chance)
+
+
+def _command(settings: PulpProgram) -> Any:
+    limit = None if settings.seconds == inf else settings.seconds
+    if settings.solver == "CBC":
+        with catch_warnings():
+            simplefilter("ignore", DeprecationWarning)  # the bundled CBC is there until PuLP 4, which is excluded
+            return pulp.PULP_CBC_CMD(msg=False, timeLimit=limit, threads=settings.threads)
+    return pulp.HiGHS(
+        msg=False,
+        timeLimit=limit,
+        threads=settings.threads,
+        primal_feasibility_tolerance=1e-10,
+        dual_feasibility_tolerance=1e-10,
+    )
+
+
+def _status(problem: Any) -> Status:
+    """PuLP says Optimal of runs that a limit stopped; `sol_status` tells them apart."""
+    if problem.sol_status == pulp.LpSolutionOptimal:
+        return Status.OPTIMAL
+    if problem.sol_status == pulp.LpSolutionIntegerFeasible:
+        return Status.FEASIBLE
+    return Status.FAILED

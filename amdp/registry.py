@@ -1,0 +1,48 @@
+"""Find a class by its short name through entry points; only what is named is loaded."""
+
+from dataclasses import fields
+from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
+from typing import Any
+
+from amdp.errors import InvalidInput, MissingDependency
+
+
+def names(group: str) -> list[str]:
+    """The names that installed packages offer in an entry-point group, such as `amdp.oracles`."""
+    return sorted(_entries(group))
+
+
+def find(group: str, name: str) -> Any:
+    """The class behind a name."""
+    known = _entries(group)
+    if name not in known:
+        raise InvalidInput(f"no {name!r} in {group}; known names: {', '.join(sorted(known))}")
+    return known[name].load()
+
+
+def create(group: str, name: str, options: dict[str, Any]) -> Any:
+    """The class behind a name, made with options; an unknown option is an error."""
+    found = find(group, name)
+    known = [field.name for field in fields(found) if field.init]
+    for option in options:
+        if option not in known:
+            offer = f"its options: {', '.join(known)}" if known else "it has no options"
+            raise InvalidInput(f"{name!r} has no option {option!r}; {offer}")
+    return found(**options)
+
+
+def missing(packages: tuple[str, ...]) -> list[str]:
+    """Those of `packages` that are not installed; nothing is imported."""
+    return [package for package in packages if find_spec(package) is None]
+
+
+def require(user: str, packages: tuple[str, ...]) -> None:
+    """Refuse to go on without the packages that `user` needs."""
+    absent = missing(packages)
+    if absent:
+        raise MissingDependency(f"{user} needs {', '.join(absent)}: pip install {' '.join(absent)}")
+
+
+def _entries(group: str) -> dict[str, EntryPoint]:
+    return {entry.name: entry for entry in entry_points(group=group)}
