@@ -1,0 +1,31 @@
+"""Ready worlds, and readers of worlds; each gives an `Instance`."""
+
+from amdp.instances.base import Instance, Scale, repeated
+from amdp.instances.catalog import build, standard
+from amdp.instances.classic import combination_lock, forest, grid_world, river_swim
+from amdp.instances.files import load, save
+from amdp.instances.gymnasium_tables import from_gymnasium
+from amdp.instances.operations import admission_queue, inventory
+from amdp.instances.prism import read_prism
+from amdp.instances.random_worlds import random_dense, random_layered, random_sparse
+
+__all__ = [
+    "Instance",
+    "Scale",
+    "admission_queue",
+    "build",
+    "combination_lock",
+    "forest",
+    "from_gymnasium",
+    "grid_world",
+    "inventory",
+    "load",
+    "random_dense",
+    "random_layered",
+    "random_sparse",
+    "read_prism",
+    "repeated",
+    "river_swim",
+    "save",
+    "standard",
+]

@@ -1,0 +1,89 @@
+"""A ready world: dynamics, a start, and one nominal cost table."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from amdp.arrays import Floats, floats, require_finite
+from amdp.errors import InvalidInput
+from amdp.mdp import MarkovPolicies, Shape, SingleKernel
+
+Total = TypeVar("Total", float, Floats)
+
+
+@dataclass(frozen=True)
+class Scale:
+    """A total cost in the units of its source: `offset + unit * total`; a negative unit turns it into a reward."""
+
+    offset: float = 0.0
+    unit: float = 1.0
+
+    def original(self, total: Total) -> Total:
+        """The total that the source would have reported."""
+        return self.offset + self.unit * total
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """Dynamics, initial state and nominal costs `[h, s, a]` in [0, 1]; adversaries start from the costs."""
+
+    name: str
+    kernel: SingleKernel
+    costs: Floats
+    initial: int = 0
+    scale: Scale = Scale()
+
+    def __post_init__(self) -> None:
+        costs = floats("costs", self.costs, "hsa")
+        if costs.shape != self.kernel.shape:
+            raise InvalidInput(f"costs has shape {costs.shape}; the kernel asks for {self.kernel.shape}")
+        require_finite("costs", costs[:1] if costs.strides[0] == 0 else costs, "hsa")
+        object.__setattr__(self, "costs", costs)
+
+    @property
+    def shape(self) -> Shape:
+        """Steps, states, actions."""
+        return self.kernel.shape
+
+    @property
+    def domain(self) -> MarkovPolicies:
+        """All Markov policies of this world."""
+        return MarkovPolicies(self.kernel, self.initial)
+
+
+def repeated(costs: ArrayLike, n_steps: int) -> Floats:
+    """The same costs `[s, a]` in each step, without a copy."""
+    step = floats("costs", costs, "sa")
+    return np.broadcast_to(step, (n_steps, *step.shape))
+
+
+def costs_of_rewards(rewards: Floats, n_steps: int, best: float, worst: float) -> tuple[Floats, Scale]:
+    """Costs `(best - reward) / (best - worst)` in [0, 1], and the scale that turns `n_steps` of them into a return."""
+    span = best - worst if best > worst else 1.0
+    return np.clip((best - rewards) / span, 0.0, 1.0), Scale(n_steps * best, -span)
+
+
+def shrunk(costs: Floats) -> tuple[Floats, Scale]:
+    """Costs of at least 0, divided by the largest one, and the scale that undoes it."""
+    largest = float(costs.max()) or 1.0
+    return costs / largest, Scale(0.0, largest)
+
+
+def require_count(name: str, value: object, least: int = 1) -> None:
+    """Refuse what is not a whole number, or is below `least`."""
+    if not isinstance(value, int | np.integer) or value < least:
+        raise InvalidInput(f"{name} = {value!r}; it must be a whole number, at least {least}")
+
+
+def require_chance(name: str, value: float) -> None:
+    """Refuse what is not a probability."""
+    if not 0.0 <= value <= 1.0:
+        raise InvalidInput(f"{name} = {value!r}; it must be between 0 and 1")
+
+
+def require_amount(name: str, value: float) -> None:
+    """Refuse a negative or infinite amount."""
+    if not 0.0 <= value < np.inf:
+        raise InvalidInput(f"{name} = {value!r}; it must be finite and not negative")

@@ -1,0 +1,235 @@
+"""Worlds in files: `.npz` (numpy) or `.json`, with the same keys.
+
+    costs    [h, s, a]                       required; its length is the number of steps
+    p        [h, s, a, y] or [s, a, y]       the kernel, of each step or of all of them
+    data, indices, indptr                    or the kernel by its non-zero entries, row `s * A + a` being
+                                             `data[indptr[row]:indptr[row + 1]]`, with next states in `indices`;
+                                             `indptr` is `[s*a + 1]` for all steps, or `[h, s*a + 1]`, into one `data`
+    initial  a state                         0 if absent
+    name     a text                          the file's name if absent
+    scale    [offset, unit]                  see `Scale`; [0, 1] if absent
+
+Pickles are never loaded.
+"""
+
+import json
+import zlib
+from collections.abc import Callable
+from os import PathLike
+from pathlib import Path
+from typing import Any, BinaryIO
+from zipfile import BadZipFile
+
+import numpy as np
+import scipy
+from numpy.typing import NDArray
+
+from amdp.arrays import Floats, floats, require_finite, require_index
+from amdp.errors import InvalidInput, SpecError
+from amdp.instances.base import Instance, Scale
+from amdp.mdp import Kernel, SingleKernel, SparseKernel
+
+SPARSE = ("data", "indices", "indptr")
+KEYS = ("costs", "p", *SPARSE, "initial", "name", "scale")
+UNREADABLE = (OSError, EOFError, RuntimeError, BadZipFile, zlib.error)  # a damaged archive may raise any of them
+Fields = dict[str, Any]
+
+
+def load(path: str | PathLike[str]) -> Instance:
+    """The world in a `.npz` or `.json` file."""
+    file = Path(path)
+    read, _ = _format(file)
+    fields = read(file)
+    try:
+        return _instance(file, fields)
+    except InvalidInput as problem:
+        raise InvalidInput(f"{file}: {problem}") from problem
+
+
+def save(path: str | PathLike[str], instance: Instance) -> None:
+    """Write a world to a `.npz` or `.json` file; sparse kernels stay sparse, homogeneous ones are written once."""
+    file = Path(path)
+    _, write = _format(file)
+    scale = [instance.scale.offset, instance.scale.unit]
+    fields = {"name": instance.name, "initial": int(instance.initial), "scale": scale, "costs": instance.costs}
+    write(file, fields | _kernel_fields(instance.kernel))
+
+
+def _format(file: Path) -> tuple[Callable[[Path], Fields], Callable[[Path, Fields], None]]:
+    formats = {".npz": (_read_npz, _write_npz), ".json": (_read_json, _write_json)}
+    if file.suffix not in formats:
+        raise SpecError(f"unknown suffix {file.suffix!r}; known are {', '.join(formats)}", str(file))
+    return formats[file.suffix]
+
+
+def _read_npz(file: Path) -> Fields:
+    try:
+        # Opened here: numpy leaves a file that it cannot read open.
+        with file.open("rb") as stream:
+            return _members(file, _archive(file, stream))
+    except UNREADABLE as problem:
+        raise SpecError(f"cannot be read: {problem}", str(file)) from problem
+
+
+def _archive(file: Path, stream: BinaryIO) -> Any:
+    try:
+        return np.load(stream, allow_pickle=False)
+    except ValueError as problem:
+        raise InvalidInput(f"{file} is not an archive of arrays; pickles are not loaded: {problem}") from problem
+
+
+def _members(file: Path, archive: Any) -> Fields:
+    if not isinstance(archive, np.lib.npyio.NpzFile):
+        raise SpecError("holds a single array; save named arrays with numpy.savez", str(file))
+    _require_known(file, archive.files)
+    return {key: _member(file, archive, key) for key in archive.files}
+
+
+def _member(file: Path, archive: Any, key: str) -> Any:
+    try:
+        member = archive[key]
+    except (ValueError, *UNREADABLE) as problem:
+        if "pickle" in str(problem):
+            raise InvalidInput(f"{file}: {key} holds Python objects (a pickle), which are never loaded") from problem
+        raise SpecError(f"cannot be read: {problem}", _place(file, key)) from problem
+    if not isinstance(member, np.ndarray):
+        raise SpecError("is not an array", _place(file, key))
+    return member if member.ndim else member.item()
+
+
+def _write_npz(file: Path, fields: Fields) -> None:
+    np.savez(file, **fields)
+
+
+def _read_json(file: Path) -> Fields:
+    try:
+        fields = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_without_repetition)
+    except OSError as problem:
+        raise SpecError(f"cannot be read: {problem}", str(file)) from problem
+    except (ValueError, RecursionError) as problem:
+        raise SpecError(f"is not JSON: {problem}", str(file)) from problem
+    if not isinstance(fields, dict):
+        raise SpecError(f"holds a {type(fields).__name__}; expected an object with the keys {_listed(KEYS)}", str(file))
+    _require_known(file, list(fields))
+    return fields
+
+
+def _write_json(file: Path, fields: Fields) -> None:
+    plain = {key: value.tolist() if isinstance(value, np.ndarray) else value for key, value in fields.items()}
+    file.write_text(json.dumps(plain, allow_nan=False) + "\n", encoding="utf-8")
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> Fields:
+    keys = [key for key, _ in pairs]
+    for key in keys:
+        if keys.count(key) > 1:
+            raise ValueError(f"the key {key!r} appears twice")
+    return dict(pairs)
+
+
+def _kernel_fields(kernel: SingleKernel) -> Fields:
+    if isinstance(kernel, SparseKernel):
+        starts, successors, chances = kernel.rows
+        return {"data": chances, "indices": successors, "indptr": starts[0] if kernel.is_homogeneous else starts}
+    p = kernel.dense().p
+    return {"p": p[0] if kernel.is_homogeneous else p}
+
+
+def _instance(file: Path, fields: Fields) -> Instance:
+    costs = floats("costs", _numbers("costs", _required(file, fields, "costs")), "hsa")
+    kernel = _kernel(file, fields, costs.shape)
+    name = fields.get("name", file.stem)
+    if not isinstance(name, str):
+        raise InvalidInput(f"name = {name!r}; it must be a text")
+    initial = fields.get("initial", 0)
+    if type(initial) is not int:
+        raise InvalidInput(f"initial = {initial!r}; it must be a whole number")
+    require_index("initial", initial, costs.shape[1])
+    instance = Instance(name, kernel, costs, initial, _scale(fields.get("scale", [0.0, 1.0])))
+    kernel.require_closed(initial)
+    return instance
+
+
+def _kernel(file: Path, fields: Fields, shape: tuple[int, ...]) -> SingleKernel:
+    sparse = [key for key in SPARSE if key in fields]
+    if not sparse:
+        return _dense_kernel(_numbers("p", _required(file, fields, "p")), shape[0])
+    if "p" in fields:
+        raise SpecError(f"given together with {_listed(sparse)}; the kernel must be given once", _place(file, "p"))
+    data = floats("data", _numbers("data", _required(file, fields, "data")), "k")
+    indices, indptr = (_integers(key, _required(file, fields, key)) for key in SPARSE[1:])
+    return _sparse_kernel(data, indices, indptr, shape)
+
+
+def _dense_kernel(p: NDArray[Any], n_steps: int) -> Kernel:
+    if p.ndim not in (3, 4):
+        raise InvalidInput(f"p has shape {p.shape}; expected axes [h, s, a, y] or [s, a, y]")
+    return Kernel.homogeneous(p, n_steps) if p.ndim == 3 else Kernel(floats("p", p, "hsay"))
+
+
+def _sparse_kernel(
+    data: Floats, indices: NDArray[np.int64], indptr: NDArray[np.int64], shape: tuple[int, ...]
+) -> SparseKernel:
+    steps, states, actions = shape
+    if indices.shape != data.shape:
+        raise InvalidInput(f"indices has shape {indices.shape}; data has {data.shape}, and they must agree")
+    if indices.min() < 0 or indices.max() >= states:
+        raise InvalidInput(f"indices runs from {indices.min()} to {indices.max()}; states are 0 to {states - 1}")
+    rows = states * actions + 1
+    if indptr.shape not in ((rows,), (steps, rows)):
+        raise InvalidInput(f"indptr has shape {indptr.shape}; expected ({rows},) or ({steps}, {rows})")
+    by_step = indptr.reshape(-1, rows)
+    if by_step.min() < 0 or by_step.max() > len(data) or (np.diff(by_step) < 0).any():
+        raise InvalidInput(f"indptr must not decrease along a step, and must stay between 0 and {len(data)}")
+    parts = [slice(starts[0], starts[-1]) for starts in by_step]
+    matrices = [
+        scipy.sparse.csr_array((data[part], indices[part], starts - part.start), shape=(rows - 1, states))
+        for part, starts in zip(parts, by_step, strict=True)
+    ]
+    return SparseKernel(matrices, steps)
+
+
+def _scale(value: Any) -> Scale:
+    numbers = floats("scale", _numbers("scale", value), "i")
+    require_finite("scale", numbers, "i")
+    if len(numbers) != 2:
+        raise InvalidInput(f"scale has {len(numbers)} entries; expected [offset, unit]")
+    return Scale(float(numbers[0]), float(numbers[1]))
+
+
+def _numbers(key: str, value: Any) -> NDArray[Any]:
+    # Checked before the conversion to float64, which would read the text "0.5" as a number.
+    try:
+        array = np.asarray(value)
+    except ValueError as problem:
+        raise InvalidInput(f"{key} is not an array: its lists differ in length") from problem
+    if array.dtype.kind not in "fiu":
+        raise InvalidInput(f"{key} is not an array of numbers, but of {array.dtype}")
+    return array
+
+
+def _integers(key: str, value: Any) -> NDArray[np.int64]:
+    array = _numbers(key, value)
+    if array.dtype.kind not in "iu" or not array.size:
+        raise InvalidInput(f"{key} must hold whole numbers, at least one; found {array.size} of {array.dtype}")
+    return array.astype(np.int64)
+
+
+def _required(file: Path, fields: Fields, key: str) -> Any:
+    if key not in fields:
+        raise SpecError("is missing; a world needs costs, and p or data, indices, indptr", _place(file, key))
+    return fields[key]
+
+
+def _require_known(file: Path, keys: list[str]) -> None:
+    for key in keys:
+        if key not in KEYS:
+            raise SpecError(f"unknown key; known are {_listed(KEYS)}", _place(file, key))
+
+
+def _place(file: Path, key: str) -> str:
+    return f"{file}: {key}"
+
+
+def _listed(keys: tuple[str, ...] | list[str]) -> str:
+    return ", ".join(keys)

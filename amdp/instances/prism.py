@@ -1,0 +1,155 @@
+"""Read explicit transition files of the PRISM model checker (`.tra`, as written by `-exporttrans`)."""
+
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+import scipy
+from numpy.typing import ArrayLike, NDArray
+
+from amdp.arrays import ROW_TOLERANCE, Floats, floats, require_index
+from amdp.errors import InvalidInput
+from amdp.instances.base import Instance, repeated, require_count
+from amdp.mdp import SparseKernel
+
+HEADER = "a header of three counts: `states choices transitions`"
+TRANSITION = "`state choice next-state chance [action]`"
+
+
+class _Transition(NamedTuple):
+    state: int
+    choice: int
+    successor: int
+    chance: float
+
+
+def read_prism(path: str | PathLike[str], n_steps: int, initial: int = 0, costs: ArrayLike | None = None) -> Instance:
+    """The Markov decision process of a `.tra` file, for `n_steps` steps.
+
+    The file has a header `states choices transitions`, then a line `s choice s' p [action]` for each transition; `#`
+    starts a comment, `p` may be a fraction, action names are ignored. The choices of a state count from 0. A state
+    with fewer choices than the maximum is filled up with its first choice, so that actions beyond its own repeat it.
+
+    `costs` `[s, a]` or `[h, s, a]` may be given. Without them a step costs 1 outside absorbing states (where every
+    choice stays) and 0 in them: the total is the expected time to absorption, cut at `n_steps`.
+    """
+    require_count("n_steps", n_steps)
+    file = Path(path)
+    model = _parsed(file)
+    require_index("initial", initial, model.states)
+    actions = np.arange(model.counts.max())
+    choices = model.first[:, None] + np.where(actions < model.counts[:, None], actions, 0)  # [s, a]
+    rows = model.rows[choices.reshape(-1)]
+    given = _time_to_absorption(rows, choices.shape) if costs is None else costs
+    nominal = repeated(given, n_steps) if np.ndim(given) == 2 else floats("costs", given, "hsa")
+    return Instance(file.stem, SparseKernel.homogeneous(rows, n_steps), nominal, initial)
+
+
+class _Choices(NamedTuple):
+    """The rows of all choices, state by state."""
+
+    states: int
+    first: NDArray[np.int64]  # [s], the row of the first choice
+    counts: NDArray[np.int64]  # [s]
+    rows: Any  # CSR [choice, y]
+
+
+def _parsed(file: Path) -> _Choices:
+    try:
+        text = file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InvalidInput(f"{file} cannot be read: {problem}") from problem
+    lines = _meaningful(text)
+    states, choices, transitions = _header(file, *next(lines, (1, "")))
+    read = [_transition(file, number, line, states) for number, line in lines]
+    if len(read) != transitions:
+        raise InvalidInput(f"{file}: the header announces {transitions} transitions, the file has {len(read)}")
+    counts = _counted(file, read, states)
+    if counts.sum() != choices:
+        raise InvalidInput(f"{file}: the header announces {choices} choices, the file has {counts.sum()}")
+    first = np.cumsum(counts) - counts
+    places = ([first[t.state] + t.choice for t in read], [t.successor for t in read])
+    rows = scipy.sparse.coo_array(([t.chance for t in read], places), shape=(choices, states)).tocsr()
+    _require_row_sums(file, rows, first)
+    return _Choices(states, first, counts, rows)
+
+
+def _meaningful(text: str) -> Iterator[tuple[int, str]]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        content = line.partition("#")[0].strip()
+        if content:
+            yield number, content
+
+
+def _header(file: Path, number: int, line: str) -> list[int]:
+    words = line.split()
+    if len(words) != 3 or not all(_is_count(word) for word in words):
+        _refuse(file, number, line, HEADER)
+    counts = [int(word) for word in words]
+    if not 0 < counts[0] <= counts[1] <= counts[2]:
+        _refuse(file, number, line, "at least one choice a state and one transition a choice; a deadlock needs a loop")
+    return counts
+
+
+def _transition(file: Path, number: int, line: str, states: int) -> _Transition:
+    words = line.split()
+    if len(words) not in (4, 5) or not all(_is_count(word) for word in words[:3]):
+        _refuse(file, number, line, TRANSITION)
+    state, choice, successor = (int(word) for word in words[:3])
+    if max(state, successor) >= states:
+        _refuse(file, number, line, f"states between 0 and {states - 1}, as the header says")
+    return _Transition(state, choice, successor, _chance(file, number, line, words[3]))
+
+
+def _chance(file: Path, number: int, line: str, word: str) -> float:
+    above, _, below = word.partition("/")
+    try:
+        chance = float(above) / float(below or 1)
+    except (ValueError, ZeroDivisionError):
+        chance = np.nan
+    if not 0.0 <= chance <= 1.0:
+        _refuse(file, number, line, f"a chance between 0 and 1, not {word!r}")
+    return chance
+
+
+def _counted(file: Path, read: list[_Transition], states: int) -> NDArray[np.int64]:
+    """The number of choices of each state; they must count from 0 without gaps."""
+    named: list[set[int]] = [set() for _ in range(states)]
+    for transition in read:
+        named[transition.state].add(transition.choice)
+    for state, choices in enumerate(named):
+        if not choices:
+            raise InvalidInput(f"{file}: state {state} has no choice; a deadlock needs a loop: `{state} 0 {state} 1`")
+        if max(choices) != len(choices) - 1:
+            raise InvalidInput(f"{file}: state {state} has choices {sorted(choices)}; they must count from 0")
+    return np.array([len(choices) for choices in named])
+
+
+def _require_row_sums(file: Path, rows: Any, first: NDArray[np.int64]) -> None:
+    sums: Floats = rows.sum(axis=1)
+    wrong = np.abs(sums - 1.0) > ROW_TOLERANCE
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        state = int(np.searchsorted(first, row, side="right")) - 1
+        raise InvalidInput(
+            f"{file}: choice {row - first[state]} of state {state} sums to {sums[row]:.12g}; it must sum to 1"
+        )
+
+
+def _time_to_absorption(rows: Any, shape: tuple[int, ...]) -> Floats:
+    entries = rows.tocoo()
+    stays = np.bincount(entries.row, entries.data * (entries.col == entries.row // shape[1]), rows.shape[0])
+    moving = (stays.reshape(shape) < 1.0 - ROW_TOLERANCE).any(axis=1)
+    costs = np.zeros(shape)
+    costs[moving] = 1.0
+    return costs
+
+
+def _is_count(word: str) -> bool:
+    return word.isdecimal() and len(word) <= 12
+
+
+def _refuse(file: Path, number: int, line: str, expected: str) -> NoReturn:
+    raise InvalidInput(f"{file}, line {number}: expected {expected}; found {line!r}")
