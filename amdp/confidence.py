@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amdp import kernels
-from amdp.arrays import Bools, Floats, Policies, floats, located, refuse
+from amdp.arrays import Bools, Floats, Policies, floats, located, refuse, require_index
 from amdp.errors import EmptyConfidenceSet, InvalidInput
 from amdp.kernels.rows import IntervalRows
-from amdp.mdp import CompiledDynamics, Kernel, Pairs, Segment, Shape, SingleKernel, next_state_first
+from amdp.mdp import CompiledDynamics, Kernel, Pairs, Segment, Shape, SingleKernel, next_state_first, require_places
 
-EMPTY_TOLERANCE = 1e-9
+EMPTY_TOLERANCE = 1e-11  # above the rounding of a sum, below what makes a linear program infeasible
 
 
 @dataclass(frozen=True)
@@ -93,9 +93,13 @@ class BernsteinBox(CompiledDynamics):
 
     @classmethod
     def exactly(cls, kernel: SingleKernel) -> Self:
-        """The box that holds one kernel only."""
+        """The box that holds one kernel only; rows that sum to 1 but for rounding are divided by their sum."""
         p = kernel.dense().p
-        return cls(p, p)
+        distinct = p[:1] if kernel.is_homogeneous else p
+        sums = distinct.sum(axis=-1, keepdims=True)
+        rounded = (np.abs(sums - 1.0) > EMPTY_TOLERANCE) & (sums > 0.0)
+        rows = np.broadcast_to(distinct / np.where(rounded, sums, 1.0), p.shape)
+        return cls(rows, rows)
 
     @classmethod
     def from_counts(cls, visits: ArrayLike, radius: Radius) -> Self:
@@ -158,8 +162,10 @@ class BernsteinBox(CompiledDynamics):
         assert self.visits is not None
         at = segment.start + np.arange(len(segment.states) - 1)
         place = (at, np.asarray(segment.states[:-1]), np.asarray(segment.actions[: len(at)]))
+        seen = (*place, np.asarray(segment.states[1:]))
+        require_places("segment", "hsay", seen, self.visits.shape)
         visits = self.visits.copy()
-        np.add.at(visits, (*place, np.asarray(segment.states[1:])), 1)
+        np.add.at(visits, seen, 1)
         newest_lower, newest_upper = _interval(visits[place], self.radius)
         row_lower = np.maximum(self.lower[place], newest_lower)
         row_upper = np.minimum(self.upper[place], newest_upper)
@@ -176,8 +182,12 @@ class BernsteinBox(CompiledDynamics):
         return BernsteinBox, (self.lower, self.upper, self.visits, self.radius, self.fallbacks)
 
     def _extreme_visits(self, policies: Policies, initial: int, pairs: Pairs, sign: float) -> Floats:
+        require_places("pairs", "hsa", (pairs.steps, pairs.states, pairs.actions), self.shape)
+        require_index("initial", initial, self.shape[1])
+        played = np.ascontiguousarray(floats("policies", policies, "nhsa"))
+        if played.shape[1:] != self.shape:
+            raise InvalidInput(f"policies has shape {played.shape}; the box asks for (n, *{self.shape})")
         out = np.empty((len(policies), len(pairs.steps)))
-        played = np.ascontiguousarray(policies, dtype=np.float64)
         kernels.visits.extreme_visits(self.rows, played, initial, pairs.steps, pairs.states, pairs.actions, sign, out)
         return out
 

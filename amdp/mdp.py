@@ -25,8 +25,8 @@ from amdp.arrays import (
     Values,
     floats,
     located,
-    refuse,
     require_distributions,
+    require_finite,
     require_index,
     require_row_sums,
 )
@@ -80,7 +80,7 @@ class Dynamics(Protocol):
         """`[n, y] -> [n, s, a]`: the least expected value of the next state."""
 
     def cheapest(self, costs: Costs) -> Sweep:
-        """Backward induction: the cheapest action everywhere, first index on ties."""
+        """Backward induction: the cheapest action everywhere, the first of those that differ by rounding only."""
 
     def follow(self, costs: Costs, wanted: Actions, slack: Floats) -> Sweep:
         """The sweep of given actions (-1: free); the first cheapest replaces one that costs at most `slack[n]` more."""
@@ -119,9 +119,9 @@ class CompiledDynamics(ABC):
         """Backward induction for each of `costs` `[n, h, s, a]`."""
         laid, by_step = _laid_out(costs)
         actions, values = _step_major(costs.shape)
-        rungs = kernels.sweeps.ladder(costs.shape[3])
-        kernels.sweeps.induct(self.rows, laid, by_step, actions, values, rungs)
-        return Sweep(actions.transpose(1, 0, 2), values.transpose(1, 0, 2), np.zeros(len(costs)))
+        if not kernels.sweeps.induct(self.rows, laid, by_step, actions, values):
+            require_finite("costs", costs, "nhsa")
+        return Sweep(actions.swapaxes(0, 1), values.swapaxes(0, 1), np.zeros(len(costs)))
 
     def follow(self, costs: Costs, wanted: Actions, slack: Floats) -> Sweep:
         """The backward sweep of given actions; see `amdp.kernels.sweeps.follow`."""
@@ -129,8 +129,9 @@ class CompiledDynamics(ABC):
         actions, values = _step_major(costs.shape)
         shortfall = np.empty(len(costs))
         by_steps = np.ascontiguousarray(wanted.transpose(1, 0, 2), dtype=np.int32)
-        kernels.sweeps.follow(self.rows, laid, by_step, by_steps, slack, actions, values, shortfall)
-        return Sweep(actions.transpose(1, 0, 2), values.transpose(1, 0, 2), shortfall)
+        if not kernels.sweeps.follow(self.rows, laid, by_step, by_steps, slack, actions, values, shortfall):
+            require_finite("costs", costs, "nhsa")
+        return Sweep(actions.swapaxes(0, 1), values.swapaxes(0, 1), shortfall)
 
 
 class SingleKernel(CompiledDynamics):
@@ -351,7 +352,7 @@ class StationaryPolicies:
 
     def __post_init__(self) -> None:
         _require_domain(self.dynamics, self.initial)
-        if not self.dynamics.is_homogeneous:
+        if not getattr(self.dynamics, "is_homogeneous", False):
             raise InvalidInput("stationary policies need a homogeneous kernel: see Kernel.homogeneous")
 
     @property
@@ -375,6 +376,13 @@ def require_steps(n_steps: int) -> None:
         raise InvalidInput(f"n_steps = {n_steps}; it must be at least 1")
 
 
+def require_places(name: str, axes: str, places: Sequence[NDArray[np.integer]], sizes: Sequence[int]) -> None:
+    """Refuse indices outside `sizes`: compiled loops would go past the end of their arrays."""
+    for axis, index, size in zip(axes, places, sizes, strict=True):
+        if index.size and not 0 <= index.min() <= index.max() < size:
+            raise InvalidInput(f"{name} has {axis} = {index.min()} .. {index.max()}; expected 0 .. {size - 1}")
+
+
 def _require_domain(dynamics: Dynamics, initial: int) -> None:
     if not isinstance(dynamics, Dynamics):
         raise InvalidInput(f"{type(dynamics).__name__} is not a kernel or a set of kernels; wrap the array: Kernel(p)")
@@ -383,16 +391,30 @@ def _require_domain(dynamics: Dynamics, initial: int) -> None:
 
 
 def _csr(h: int, matrix: Any) -> Any:
-    result = scipy.sparse.csr_array(matrix, dtype=np.float64)
+    name = f"matrices[{h}]"
+    try:
+        result = scipy.sparse.csr_array(matrix, dtype=np.float64, copy=True)  # what follows works in place
+    except (TypeError, ValueError) as problem:
+        raise InvalidInput(f"{name} is not a matrix [s*a, y]: {problem}") from problem
+    if result.ndim != 2:
+        raise InvalidInput(f"{name} has shape {result.shape}; give a sequence of matrices [s*a, y]")
     result.sum_duplicates()
     pairs, states = result.shape
-    name = f"matrices[{h}]"
     if states == 0 or pairs == 0 or pairs % states:
         raise InvalidInput(f"{name} has shape {result.shape}; rows [s*a] must be a multiple of the states {states}")
-    refuse(name, result.data, ~np.isfinite(result.data), "k", "must be a finite probability")
-    refuse(name, result.data, result.data < 0, "k", "must not be negative")
+    _refuse_entry(name, result, ~np.isfinite(result.data), "must be a finite probability")
+    _refuse_entry(name, result, result.data < 0, "must not be negative")
     require_row_sums(name, np.asarray(result.sum(axis=1), dtype=np.float64).reshape(states, -1), "sa")
     return result
+
+
+def _refuse_entry(name: str, matrix: Any, bad: Bools, rule: str) -> None:
+    """Raise for the first bad entry of a CSR matrix `[s*a, y]`, with its place."""
+    if bad.any():
+        k = int(np.argmax(bad))
+        row = np.searchsorted(matrix.indptr, k, side="right") - 1
+        place = (*np.divmod(row, matrix.shape[0] // matrix.shape[1]), matrix.indices[k])
+        raise InvalidInput(f"{name}{located('say', place)} = {matrix.data[k]:g}; it {rule}")
 
 
 def _describe(kernel: SingleKernel) -> str:
@@ -407,14 +429,9 @@ def _step_major(shape: tuple[int, ...]) -> tuple[Actions, Floats]:
 
 
 def _laid_out(costs: Costs) -> tuple[Floats, bool]:
-    """Costs as the sweeps read them: `[h, n, s*a]` if they lie so in memory, else `[n, h, s*a]`."""
-    n, steps, states, actions = costs.shape
-    by_step = costs.transpose(1, 0, 2, 3)
-    if by_step.flags.c_contiguous:
-        return _writeable(by_step).reshape(steps, n, states * actions), True
-    return _writeable(np.ascontiguousarray(costs)).reshape(n, steps, states * actions), False
-
-
-def _writeable(array: Floats) -> Floats:
+    """Costs as the sweeps read them: `[h, n, s, a]` if they lie so in memory, else `[n, h, s, a]`."""
+    swapped = costs.swapaxes(0, 1)
+    by_step = swapped.flags.c_contiguous
+    laid = swapped if by_step else np.ascontiguousarray(costs)
     # A read-only array is another type to the compiler: a copy is cheaper than compiling all kernels twice.
-    return array if array.flags.writeable else array.copy()
+    return laid if laid.flags.writeable else laid.copy(), by_step

@@ -2,28 +2,54 @@
 
 import numpy as np
 
-from amdp.arrays import Actions, Costs, Floats, Occupancy, Policies, Values
+from amdp.arrays import Actions, Costs, Floats, Occupancy, Policies, Values, floats, require_index
+from amdp.errors import InvalidInput
 from amdp.mdp import Domain, Dynamics, SingleKernel
 
 
 def occupancy(kernel: SingleKernel, policies: Policies, initial: int = 0) -> Occupancy:
     """Chance `[n, h, s, a]` that each of the policies `[n, h, s, a]` is at a pair in a step."""
-    return kernel.occupancy(policies, initial)
+    played = floats("policies", policies, "nhsa")
+    _require_shape("policies", played, (len(played), *kernel.shape))
+    require_index("initial", initial, kernel.shape[1])
+    return kernel.occupancy(played, initial)
 
 
 def values(dynamics: Dynamics, policies: Policies, costs: Costs) -> Values:
     """Cost still to come `[n, h, s]`: `V[h] = sum_a pi[h] (c[h] + least expectation of V[h+1])`."""
-    n, steps, states, _ = costs.shape
-    result = np.empty((n, steps, states))
-    later = np.zeros_like(costs[:, 0])
-    for h in reversed(range(steps)):
-        np.einsum("nsa,nsa->ns", policies[:, h], costs[:, h] + later, out=result[:, h])
+    played, paid = floats("policies", policies, "nhsa"), floats("costs", costs, "nhsa")
+    _require_shape("costs", paid, (len(paid), *dynamics.shape))
+    _require_shape("policies", played, paid.shape)
+    result = np.empty(paid.shape[:3])
+    later = np.zeros_like(paid[:, 0])
+    for h in reversed(range(dynamics.shape[0])):
+        np.einsum("nsa,nsa->ns", played[:, h], paid[:, h] + later, out=result[:, h])
         if h > 0:
             later = dynamics.least_expectation(h - 1, result[:, h])
     return result
 
 
 def evaluate(domain: Domain, actions: Actions, costs: Costs) -> Floats:
-    """Expected cost `[n]` of deterministic policies `[n, h, s]`; over a box, under its cheapest kernel."""
-    always = np.full(len(costs), -1.0)
-    return domain.dynamics.follow(costs, actions, always).values[:, 0, domain.initial]
+    """Expected cost `[n]` of deterministic policies `[n, h, s]`; over a box, under its cheapest kernel.
+
+    An action of -1 leaves the choice open: the cheapest is taken.
+    """
+    paid = floats("costs", costs, "nhsa")
+    _require_shape("costs", paid, (len(paid), *domain.shape))
+    _require_shape("actions", np.asarray(actions), paid.shape[:3])
+    _require_actions(np.asarray(actions), domain.shape[2])
+    always = np.full(len(paid), -1.0)
+    return domain.dynamics.follow(paid, actions, always).values[:, 0, domain.initial]
+
+
+def _require_shape(name: str, array: np.ndarray, expected: tuple[int, ...]) -> None:
+    if array.shape != expected:
+        raise InvalidInput(f"{name} has shape {array.shape}; expected {expected}")
+
+
+def _require_actions(actions: Actions, n_actions: int) -> None:
+    # Compiled loops index with them unchecked.
+    if not np.issubdtype(actions.dtype, np.integer):
+        raise InvalidInput(f"actions are {actions.dtype}; they must be whole numbers")
+    if actions.min() < -1 or actions.max() >= n_actions:
+        raise InvalidInput(f"actions lie between {actions.min()} and {actions.max()}; expected 0 .. {n_actions - 1}")

@@ -24,12 +24,17 @@ def find(group: str, name: str) -> Any:
 def create(group: str, name: str, options: dict[str, Any]) -> Any:
     """The class behind a name, made with options; an unknown option is an error."""
     found = find(group, name)
-    known = [field.name for field in fields(found) if field.init]
+    known = known_options(found)
     for option in options:
         if option not in known:
             offer = f"its options: {', '.join(known)}" if known else "it has no options"
             raise InvalidInput(f"{name!r} has no option {option!r}; {offer}")
     return found(**options)
+
+
+def known_options(found: Any) -> list[str]:
+    """The options of a class: the fields of a dataclass."""
+    return [field.name for field in fields(found) if field.init]
 
 
 def missing(packages: tuple[str, ...]) -> list[str]:

@@ -1,7 +1,7 @@
 """Backward sweeps, compiled: `V[h,s] = min_a c[h,s,a] + (least expectation of V[h+1])[s,a]`.
 
 Memory is step-major: values `[h, n, s]`, so that the values of one step are the operand of the next product.
-Costs come as `[h, n, s*a]` (`by_step`) or as `[n, h, s*a]`. All arrays are C-contiguous.
+Costs come as `[h, n, s, a]` (`by_step`) or as `[n, h, s, a]`. All arrays are C-contiguous.
 """
 
 import numpy as np
@@ -12,35 +12,60 @@ from amdp.kernels.rows import DenseRows, IntervalRows, SparseRows
 
 LANES = 16  # solves that the sparse sweep carries side by side
 BLOCK = 256  # positions whose chosen actions wait as floats: an integer store inside stops vectorization
+TIE = 1e-13  # relative: actions whose costs to come differ by less differ by rounding
 ROWS = 64  # rows of a box whose budgets are spent side by side
-UNROLLED = 8  # up to this many actions the comparison of actions is unrolled
 
 # No reassociation: a sum is taken in one order, whatever the compiler makes of the loop around it.
 _fast = njit(cache=True, error_model="numpy", fastmath={"nsz", "contract"})
 
 
-def ladder(n_actions: int) -> tuple[float, ...]:
-    """A tuple whose *type* tells the compiler the number of actions, or an empty one."""
-    return (0.0,) * n_actions if n_actions <= UNROLLED else ()
+@_fast
+def _choose(later, costs, values, actions, n_actions):
+    """Cheapest action at each position, by a loop over actions that is unrolled for the usual numbers of them."""
+    if n_actions == 2:
+        _choose_among(later, costs, values, actions, n_actions, (0, 0))
+    elif n_actions == 3:
+        _choose_among(later, costs, values, actions, n_actions, (0, 0, 0))
+    elif n_actions == 4:
+        _choose_among(later, costs, values, actions, n_actions, (0, 0, 0, 0))
+    elif n_actions == 5:
+        _choose_among(later, costs, values, actions, n_actions, (0, 0, 0, 0, 0))
+    elif n_actions == 6:
+        _choose_among(later, costs, values, actions, n_actions, (0, 0, 0, 0, 0, 0))
+    elif n_actions == 7:
+        _choose_among(later, costs, values, actions, n_actions, (0, 0, 0, 0, 0, 0, 0))
+    elif n_actions == 8:
+        _choose_among(later, costs, values, actions, n_actions, (0, 0, 0, 0, 0, 0, 0, 0))
+    else:
+        _choose_among(later, costs, values, actions, n_actions, ())
 
 
 @_fast
-def _choose(later, costs, values, actions, positions, n_actions, rungs):
-    """Cheapest action at each of `positions` states, first index on ties."""
+def _choose_among(later, costs, values, actions, n_actions, unrolled):
+    """The same, for `len(unrolled)` actions, a number that the compiler knows; for `n_actions` if it is empty.
+
+    A later action must be cheaper by more than rounding. A cost that is NaN or infinite makes the value NaN, whether
+    or not it is chosen.
+    """
     chosen = np.empty(BLOCK)
-    count = len(rungs) if len(rungs) > 0 else n_actions
-    for low in range(0, positions, BLOCK):
-        width = min(BLOCK, positions - low)
+    count = len(unrolled) if len(unrolled) > 0 else n_actions
+    for low in range(0, values.size, BLOCK):
+        width = min(BLOCK, values.size - low)
         for j in range(width):
             # Unsigned offsets spare the test for negative indices, which would stop vectorization.
-            first = (uintp(low) + uintp(j)) * uintp(count)
+            at = uintp(low) + uintp(j)
+            first = at * uintp(count)
             best = later[first] + costs[first]
+            tie = TIE * abs(best)
+            met = best
             action = 0.0
             for a in range(1, count):
                 q = later[first + uintp(a)] + costs[first + uintp(a)]
-                action = float(a) if q < best else action
-                best = q if q < best else best
-            values[uintp(low) + uintp(j)] = best
+                met += q
+                better = q < best - tie
+                action = float(a) if better else action
+                best = q if better else best
+            values[at] = best + 0.0 * met
             chosen[j] = action
         for j in range(width):
             actions[uintp(low) + uintp(j)] = np.int32(chosen[j])
@@ -52,7 +77,7 @@ def _gather(costs, h, n, by_step, buffer):
     if by_step:
         return costs[h].reshape(-1)
     for i in range(n):
-        source = costs[i, h]
+        source = costs[i, h].reshape(-1)
         target = buffer[i]
         for j in range(source.size):
             target[j] = source[j]
@@ -149,19 +174,20 @@ def expectations(rows, h, values, out):
         expect(rows, h, values[i], order, out[i])
 
 
-def cheapest(rows, costs, by_step, actions, values, rungs):
+def cheapest(rows, costs, by_step, actions, values):
     """Fill `actions` and `values` `[h, n, s]` by backward induction."""
     raise NotImplementedError("compiled code only")
 
 
 @overload(cheapest)
-def _cheapest(rows, costs, by_step, actions, values, rungs):
+def _cheapest(rows, costs, by_step, actions, values):
     return _CHEAPEST[rows.instance_class]
 
 
-def _cheapest_dense(rows, costs, by_step, actions, values, rungs):
+def _cheapest_dense(rows, costs, by_step, actions, values):
     steps, n, states = values.shape
-    width = costs.shape[2]
+    n_actions = costs.shape[3]
+    width = states * n_actions
     later = np.zeros((n, width))
     buffer = np.empty((0 if by_step else n, width))
     for h in range(steps - 1, -1, -1):
@@ -172,21 +198,22 @@ def _cheapest_dense(rows, costs, by_step, actions, values, rungs):
             else:
                 np.dot(values[h + 1], chances, later)
         now = _gather(costs, h, n, by_step, buffer)
-        _choose(
-            later.reshape(-1), now, values[h].reshape(-1), actions[h].reshape(-1), n * states, width // states, rungs
-        )
+        flat = (values[h].reshape(-1), actions[h].reshape(-1))
+        _choose(later.reshape(-1), now, flat[0], flat[1], n_actions)
 
 
-def _cheapest_sparse(rows, costs, by_step, actions, values, rungs):
+def _cheapest_sparse(rows, costs, by_step, actions, values):
     steps, n, states = values.shape
     if n == 1:
-        _one_by_one(rows, costs, by_step, actions, values, rungs)
+        _one_by_one(rows, costs, by_step, actions, values)
         return
-    n_actions = costs.shape[2] // states
+    n_actions = costs.shape[3]
     old = np.zeros((states, LANES))
     new = np.zeros((states, LANES))
     q = np.empty(LANES)
     chosen = np.empty(LANES)
+    met = np.zeros(LANES)
+    tie = np.empty(LANES)
     for low in range(0, n, LANES):
         lanes = min(LANES, n - low)
         for h in range(steps - 1, -1, -1):
@@ -195,90 +222,122 @@ def _cheapest_sparse(rows, costs, by_step, actions, values, rungs):
                 for a in range(n_actions):
                     row = s * n_actions + a
                     for b in range(lanes):
-                        q[b] = costs[h, low + b, row] if by_step else costs[low + b, h, row]
+                        q[b] = costs[h, low + b, s, a] if by_step else costs[low + b, h, s, a]
                     if h < steps - 1:
                         for k in range(starts[row], starts[row + 1]):
                             chance = rows.chances[k]
                             source = old[rows.successors[k]]
                             for b in range(LANES):
                                 q[b] += chance * source[b]
+                    if a == 0:
+                        for b in range(LANES):
+                            tie[b] = TIE * abs(q[b])
+                            met[b] = 0.0
                     for b in range(LANES):
-                        better = a == 0 or q[b] < new[s, b]
+                        met[b] += q[b]
+                        better = a == 0 or q[b] < new[s, b] - tie[b]
                         chosen[b] = float(a) if better else chosen[b]
                         new[s, b] = q[b] if better else new[s, b]
                 for b in range(lanes):
-                    values[h, low + b, s] = new[s, b]
+                    values[h, low + b, s] = new[s, b] + 0.0 * met[b]
                     actions[h, low + b, s] = np.int32(chosen[b])
             old, new = new, old
 
 
-def _cheapest_interval(rows, costs, by_step, actions, values, rungs):
-    _one_by_one(rows, costs, by_step, actions, values, rungs)
+def _cheapest_interval(rows, costs, by_step, actions, values):
+    _one_by_one(rows, costs, by_step, actions, values)
 
 
 _CHEAPEST = {DenseRows: _cheapest_dense, SparseRows: _cheapest_sparse, IntervalRows: _cheapest_interval}
 
 
 @_fast
-def _one_by_one(rows, costs, by_step, actions, values, rungs):
+def _one_by_one(rows, costs, by_step, actions, values):
     steps, n, states = values.shape
-    width = costs.shape[2]
+    n_actions = costs.shape[3]
     order = np.arange(states)
-    later = np.zeros(width)
+    later = np.zeros(states * n_actions)
     for i in range(n):
         later[:] = 0.0
         for h in range(steps - 1, -1, -1):
             if h < steps - 1:
                 expect(rows, h, values[h + 1, i], order, later)
-            now = costs[h, i] if by_step else costs[i, h]
-            _choose(later, now, values[h, i], actions[h, i], states, width // states, rungs)
+            now = (costs[h, i] if by_step else costs[i, h]).reshape(-1)
+            _choose(later, now, values[h, i], actions[h, i], n_actions)
 
 
 @_fast
-def induct(rows, costs, by_step, actions, values, rungs):
-    """Backward induction for a batch: the entry that Python calls."""
-    cheapest(rows, costs, by_step, actions, values, rungs)
+def induct(rows, costs, by_step, actions, values):
+    """Backward induction for a batch: the entry that Python calls; whether all costs were finite."""
+    cheapest(rows, costs, by_step, actions, values)
+    return _sound(rows, values)
 
 
 @_fast
 def follow(rows, costs, by_step, wanted, slack, actions, values, shortfall):
     """Backward sweep that keeps the `wanted` actions `[h, n, s]` (-1: free choice).
 
-    Where the first cheapest action beats the wanted one by no more than `slack[n]`, it takes its place: ties
-    are settled alike for all oracles. `shortfall[n]` sums, over the steps, the largest amount by which an action
-    beats the chosen one: no policy is cheaper than the value of this one plus its (non-positive) shortfall.
+    Where backward induction would choose an action that beats the wanted one by no more than `slack[n]`, that one
+    takes its place: ties are settled alike for all oracles. `shortfall[n]` sums, over the steps, the largest amount
+    by which an action beats the chosen one: no policy is cheaper than the value of this one plus its (non-positive)
+    shortfall. Returns whether all costs were finite.
     """
     steps, n, states = values.shape
-    width = costs.shape[2]
-    n_actions = width // states
+    n_actions = costs.shape[3]
     order = np.arange(states)
-    later = np.zeros(width)
+    later = np.zeros(states * n_actions)
     for i in range(n):
         later[:] = 0.0
         shortfall[i] = 0.0
         for h in range(steps - 1, -1, -1):
             if h < steps - 1:
                 expect(rows, h, values[h + 1, i], order, later)
-            now = costs[h, i] if by_step else costs[i, h]
+            now = (costs[h, i] if by_step else costs[i, h]).reshape(-1)
             worst = 0.0
             for s in range(states):
-                cheapest_action = 0
-                best = later[s * n_actions] + now[s * n_actions]
+                free_action = 0
+                free_value = later[s * n_actions] + now[s * n_actions]
+                tie = TIE * abs(free_value)
+                least = free_value
+                met = free_value
                 for a in range(1, n_actions):
                     q = later[s * n_actions + a] + now[s * n_actions + a]
-                    if q < best:
-                        best = q
-                        cheapest_action = a
+                    met += q
+                    least = min(least, q)
+                    if q < free_value - tie:
+                        free_value = q
+                        free_action = a
                 action = wanted[h, i, s]
-                value = best
+                value = free_value
                 if action < 0:
-                    action = cheapest_action
+                    action = free_action
                 else:
                     value = later[s * n_actions + action] + now[s * n_actions + action]
-                    if value - best <= slack[i]:
-                        action = cheapest_action
-                        value = best
+                    if value - free_value <= slack[i]:
+                        action = free_action
+                        value = free_value
                 actions[h, i, s] = action
-                values[h, i, s] = value
-                worst = min(worst, best - value)
+                values[h, i, s] = value + 0.0 * met
+                worst = min(worst, least - value)
             shortfall[i] += worst
+    return _sound(rows, values)
+
+
+@_fast
+def _sound(rows, values):
+    """Whether no value is NaN. Full rows carry NaN back to the first step; sparse rows may pass it by."""
+    probe = 0.0
+    for h in range(values.shape[0] if passes_by(rows) else 1):
+        for value in values[h].flat:
+            probe += 0.0 * value
+    return probe == 0.0
+
+
+def passes_by(rows):
+    """Whether a value may be left out of every expectation."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(passes_by)
+def _passes_by(rows):
+    return (lambda rows: True) if rows.instance_class is SparseRows else (lambda rows: False)

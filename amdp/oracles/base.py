@@ -13,9 +13,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from amdp import registry
@@ -34,8 +33,7 @@ class Status(StrEnum):
     FAILED = "failed"  # no policy
 
 
-@dataclass(frozen=True)
-class Report:
+class Report(NamedTuple):
     """What an answer took."""
 
     oracle: str
@@ -136,14 +134,17 @@ class Planner(ABC):
     def minimize(self, costs: Costs) -> Plans:
         """The cheapest policy for each of `costs` `[n, h, s, a]`."""
 
-    def checked(self, costs: ArrayLike) -> Costs:
-        """`costs` as an array that fits the domain, or `InvalidInput`."""
+    def shaped(self, costs: ArrayLike) -> Costs:
+        """`costs` as an array that fits the domain, or `InvalidInput`; a sweep looks for NaN and infinity itself."""
         result = floats("costs", costs, "nhsa")
         if result.shape[1:] != self.domain.shape:
             raise InvalidInput(f"costs has shape {result.shape}; the domain asks for (n, {_sizes(self.domain)})")
-        in_memory = result if result.flags.c_contiguous else result.transpose(1, 0, 2, 3)
-        if not in_memory.flags.c_contiguous or not np.isfinite(np.vdot(in_memory, in_memory)):
-            require_finite("costs", result, "nhsa")
+        return result
+
+    def checked(self, costs: ArrayLike) -> Costs:
+        """`costs` as an array of finite numbers that fits the domain, or `InvalidInput`."""
+        result = self.shaped(costs)
+        require_finite("costs", result, "nhsa")
         return result
 
     def __reduce__(self) -> tuple[Any, ...]:

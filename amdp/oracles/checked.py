@@ -49,8 +49,12 @@ class _Watcher(Planner):
 
     def _verify(self, plans: Plans, costs: Costs) -> None:
         steps, states, n_actions = self.domain.shape
-        if plans.actions.shape != (len(costs), steps, states):
-            self._reject(f"actions have shape {plans.actions.shape}, expected {(len(costs), steps, states)}")
+        self._require_shape("actions", plans.actions, (len(costs), steps, states))
+        self._require_shape("values", plans.values, (len(costs), steps, states))
+        self._require_shape("objective", plans.objective, (len(costs),))
+        self._require_shape("bound", plans.bound, (len(costs),))
+        if not np.issubdtype(plans.actions.dtype, np.integer):
+            self._reject(f"actions are {plans.actions.dtype}, not whole numbers")
         if plans.actions.min() < 0 or plans.actions.max() >= n_actions:
             self._reject(f"actions lie outside 0 .. {n_actions - 1}")
         slack = self._tolerance * steps * np.maximum(np.abs(costs).reshape(len(costs), -1).max(axis=1), 1e-300)
@@ -62,6 +66,10 @@ class _Watcher(Planner):
         if plans.status is Status.OPTIMAL:
             close = plans.objective - plans.bound <= slack
             self._demand(close, "optimal objective", plans.objective, "its bound is", plans.bound)
+
+    def _require_shape(self, what: str, array: np.ndarray, expected: tuple[int, ...]) -> None:
+        if np.shape(array) != expected:
+            self._reject(f"{what} has shape {np.shape(array)}, expected {expected}")
 
     def _demand(self, holds: Floats, what: str, claimed: Floats, but: str, found: Floats) -> None:
         if not holds.all():

@@ -17,7 +17,7 @@ from amdp.mdp import Domain, MarkovPolicies, Sweep
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
 
 VISITED = 1e-6  # below this chance a solver's mass is noise
-TIE = 1e-10  # relative to the largest cost
+SAME = 1e-10  # relative to the largest cost: below the accuracy of the solvers
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class SolverPlanner(Planner):
         rebuilds = 0
         while True:
             answer = self.solver.solve(cost[0] / scale)
-            sweep = settle(self.domain, cost, visited_actions(answer.mass, cost.shape), TIE * scale)
+            sweep = settle(self.domain, cost, visited_actions(answer.mass, cost.shape), SAME * scale)
             proved = -sweep.shortfall[0] <= self.gap * scale * cost.shape[1]
             if answer.status is not Status.OPTIMAL or proved:
                 return sweep, answer, rebuilds

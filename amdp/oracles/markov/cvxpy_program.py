@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from math import inf
 from typing import Any, ClassVar
+from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
@@ -72,7 +73,9 @@ class _Cvxpy:
         if self._settings.seconds < inf:
             options = {**options, time_limit: self._settings.seconds}
         try:
-            self._problem.solve(solver=self._settings.solver, **options)
+            with catch_warnings():
+                simplefilter("ignore", UserWarning)  # "may be inaccurate": the sweep that follows finds out
+                self._problem.solve(solver=self._settings.solver, **options)
         except self._cvxpy.SolverError as problem:
             return Answer(None, Status.FAILED, note=str(problem))
         return self._answer()

@@ -11,10 +11,10 @@ from amdp.oracles.base import Planner, Plans, Report, Status
 
 @dataclass(frozen=True)
 class BackwardInduction:
-    """`V[h,s] = min_a c[h,s,a] + E[V[h+1]]`, first action on ties; the expectation is least over a box.
+    """`V[h,s] = min_a c[h,s,a] + E[V[h+1]]`; over a box the expectation is the least one.
 
-    A box is rectangular over `(h, s, a)`, so that choosing its best row at each place separately gives the
-    joint minimum over policies and kernels.
+    Of actions that differ by rounding only, the first is chosen. A box is rectangular over `(h, s, a)`, so that
+    choosing its best row at each place separately gives the joint minimum over policies and kernels.
     """
 
     requires: ClassVar[tuple[str, ...]] = ()
@@ -31,8 +31,8 @@ class BackwardInduction:
 class _Sweeper(Planner):
     def minimize(self, costs: Costs) -> Plans:
         began = perf_counter()
-        checked = self.checked(costs)
-        sweep = self.domain.dynamics.cheapest(checked)
+        shaped = self.shaped(costs)
+        sweep = self.domain.dynamics.cheapest(shaped)
         objective = sweep.values[:, 0, self.domain.initial].copy()
         report = Report("BackwardInduction", perf_counter() - began)
-        return Plans(sweep.actions, objective, objective.copy(), Status.OPTIMAL, sweep.values, report, checked.shape[3])
+        return Plans(sweep.actions, objective, objective, Status.OPTIMAL, sweep.values, report, shaped.shape[3])

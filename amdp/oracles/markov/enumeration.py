@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import prod
 from time import perf_counter
 from typing import ClassVar
 
@@ -14,7 +13,7 @@ from amdp.errors import InvalidInput, UnsupportedDomain
 from amdp.mdp import Domain, MarkovPolicies, SingleKernel
 from amdp.occupancy import evaluate
 from amdp.oracles.base import Planner, Plans, Report, Status
-from amdp.oracles.solving import TIE, settle, visited_actions
+from amdp.oracles.solving import SAME, settle, visited_actions
 
 CHUNK = 4096
 
@@ -43,19 +42,19 @@ class _Enumerator(Planner):
     def __init__(self, oracle: Enumeration, domain: Domain) -> None:
         super().__init__(oracle, domain)
         self._free = _deciding(domain)
-        count = prod([domain.shape[2]] * int(self._free.sum()))
-        if count > oracle.limit:
+        n_actions, deciding = domain.shape[2], int(self._free.sum())
+        self._count = n_actions**deciding
+        if self._count > oracle.limit:
             raise UnsupportedDomain(
-                f"Enumeration would try {count:.3g} policies, more than its limit of {oracle.limit}; "
+                f"Enumeration would try {n_actions}^{deciding} policies, more than its limit of {oracle.limit}; "
                 "use another oracle, or raise the limit"
             )
-        self._count = count
 
     def minimize(self, costs: Costs) -> Plans:
         began = perf_counter()
         checked = self.checked(costs)
         best = np.concatenate([self._best(cost) for cost in checked])
-        sweep = settle(self.domain, checked, best, TIE * np.abs(checked).max())
+        sweep = settle(self.domain, checked, best, SAME * np.abs(checked).max())
         objective = sweep.values[:, 0, self.domain.initial].copy()
         report = Report("Enumeration", perf_counter() - began, nodes=self._count * len(checked))
         return Plans(sweep.actions, objective, objective.copy(), Status.OPTIMAL, sweep.values, report, checked.shape[3])

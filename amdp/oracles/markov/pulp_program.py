@@ -48,12 +48,15 @@ class PulpProgram:
 
     def export(self, domain: MarkovPolicies, cost: ArrayLike, path: str | Path) -> None:
         """Write the model for one `cost` `[h, s, a]` to a `.lp` or `.mps` file."""
-        model = _Pulp(domain, self)
-        model.set_cost(floats("cost", cost, "hsa"))
         suffix = Path(path).suffix
         if suffix not in (".lp", ".mps"):
             raise InvalidInput(f"{path}: the suffix must be .lp or .mps, not {suffix!r}")
-        (model.problem.writeLP if suffix == ".lp" else model.problem.writeMPS)(str(path))
+        planner = self.bind(domain)
+        assert isinstance(planner, SolverPlanner)
+        assert isinstance(planner.solver, _Pulp)
+        planner.solver.set_cost(planner.checked(floats("cost", cost, "hsa")[None])[0])
+        problem = planner.solver.problem
+        (problem.writeLP if suffix == ".lp" else problem.writeMPS)(str(path))
 
 
 class _Pulp:
