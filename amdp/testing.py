@@ -1,0 +1,196 @@
+"""Conformance checks for oracles, ours and yours.
+
+    @pytest.mark.parametrize("check", amdp.testing.oracle_checks(), ids=lambda check: check.__name__)
+    def test_my_oracle(check):
+        check(MyOracle())
+
+A check raises `AssertionError` with the reason. Domains that the oracle does not support are passed over, but it
+must support at least one of the samples.
+"""
+
+import pickle
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from amdp.arrays import Costs
+from amdp.confidence import BernsteinBox
+from amdp.errors import InvalidInput, UnsupportedDomain
+from amdp.mdp import Domain, Kernel, MarkovPolicies, SparseKernel, StationaryPolicies
+from amdp.occupancy import evaluate
+from amdp.oracles.base import Planner, PlanningOracle, Status, describe
+from amdp.oracles.checked import Checked
+from amdp.oracles.markov.dynamic_programming import BackwardInduction
+
+SHAPE = (4, 3, 2)  # 512 policies that matter: small enough for enumeration
+TOLERANCE = 1e-9
+
+OracleCheck = Callable[[PlanningOracle], None]
+
+
+def oracle_checks() -> list[OracleCheck]:
+    """Every check; call each with an oracle."""
+    return [
+        check_it_is_a_recipe,
+        check_it_refuses_other_domains,
+        check_it_is_right,
+        check_a_batch_is_its_singles,
+        check_solves_leave_no_trace,
+        check_any_size_of_costs,
+        check_ties_go_to_the_first_action,
+        check_wrong_costs_are_refused,
+        check_planners_travel,
+    ]
+
+
+def sample_domains() -> list[Domain]:
+    """One small domain of each kind."""
+    kernel = Kernel(_rows(np.random.default_rng(1)))
+    steps, _, _ = kernel.shape
+    sparse = SparseKernel([kernel.matrix(h) for h in range(steps)])
+    lower, upper = np.maximum(0.0, kernel.p - 0.1), np.minimum(1.0, kernel.p + 0.1)
+    return [
+        MarkovPolicies(kernel),
+        MarkovPolicies(sparse),
+        MarkovPolicies(BernsteinBox(lower, upper)),
+        StationaryPolicies(Kernel.homogeneous(kernel.p[0], steps)),
+    ]
+
+
+def check_it_is_a_recipe(oracle: PlanningOracle) -> None:
+    """Frozen settings: hashes, prints, pickles, and names the packages it needs."""
+    assert isinstance(oracle, PlanningOracle), f"{oracle!r} lacks supports, bind or requires"
+    assert hash(oracle) == hash(pickle.loads(pickle.dumps(oracle))), "a pickled oracle hashes differently"
+    assert pickle.loads(pickle.dumps(oracle)) == oracle, "a pickled oracle comes back different"
+    assert type(oracle).__name__ in repr(oracle), f"{oracle!r} does not name its class"
+    assert all(isinstance(name, str) for name in oracle.requires), "requires must be a tuple of package names"
+
+
+def check_it_refuses_other_domains(oracle: PlanningOracle) -> None:
+    """`bind` accepts what `supports` accepts, and raises `UnsupportedDomain` otherwise."""
+    accepted = [oracle.supports(domain) for domain in sample_domains()]
+    assert any(accepted), "the oracle supports none of the sample domains"
+    for domain, supported in zip(sample_domains(), accepted, strict=True):
+        assert _binds(oracle, domain) == supported, f"supports and bind disagree on {describe(domain)}"
+
+
+def check_it_is_right(oracle: PlanningOracle) -> None:
+    """The objective is the policy's value, the bound holds, and optimal means optimal."""
+    for domain in _supported(oracle):
+        costs = _costs(np.random.default_rng(2), 3)
+        plans = (
+            Checked(oracle).bind(domain).minimize(costs) if _is_markov(domain) else oracle.bind(domain).minimize(costs)
+        )
+        best = _best(domain, costs)
+        assert (plans.bound <= best + TOLERANCE).all(), f"{describe(domain)}: the bound exceeds the optimum"
+        assert (plans.objective >= best - TOLERANCE).all(), f"{describe(domain)}: cheaper than the optimum"
+        if plans.status is Status.OPTIMAL:
+            assert np.allclose(plans.objective, best, rtol=0, atol=TOLERANCE), f"{describe(domain)}: not optimal"
+
+
+def check_a_batch_is_its_singles(oracle: PlanningOracle) -> None:
+    """Solving together or one by one gives the same plans."""
+    for planner in _planners(oracle):
+        costs = _costs(np.random.default_rng(3), 4)
+        together = planner.minimize(costs)
+        assert len(together) == 4, "one plan for each cost array"
+        for cost, plan in zip(costs, together, strict=True):
+            alone = planner.minimize(cost[None])[0]
+            assert (alone.actions == plan.actions).all(), "a policy depends on its batch"
+            assert abs(alone.objective - plan.objective) <= TOLERANCE, "an objective depends on its batch"
+
+
+def check_solves_leave_no_trace(oracle: PlanningOracle) -> None:
+    """Warm state changes the speed, never the answer; the costs are not written to."""
+    for planner in _planners(oracle):
+        costs = _costs(np.random.default_rng(4), 6)
+        before = costs.copy()
+        first = planner.minimize(costs[:1])
+        planner.minimize(costs[1:])
+        again = planner.minimize(costs[:1])
+        assert (first.actions == again.actions).all(), "an earlier solve changed a later answer"
+        assert (costs == before).all(), "the planner wrote to the costs"
+
+
+def check_any_size_of_costs(oracle: PlanningOracle) -> None:
+    """Costs of size 1e-8 and 1e8 give the policy of the same costs at size 1."""
+    for planner in _planners(oracle):
+        costs = _costs(np.random.default_rng(5), 1)
+        plain = planner.minimize(costs)
+        for size in (1e-8, 1e8):
+            scaled = planner.minimize(costs * size)
+            assert (scaled.actions == plain.actions).all(), f"costs of size {size:g} give another policy"
+            assert np.allclose(scaled.objective, plain.objective * size, rtol=1e-9), f"wrong at size {size:g}"
+
+
+def check_ties_go_to_the_first_action(oracle: PlanningOracle) -> None:
+    """With all costs equal every policy is optimal, and the first action is chosen everywhere."""
+    for planner in _planners(oracle):
+        plans = planner.minimize(np.ones((1, *SHAPE)))
+        assert (plans.actions == 0).all(), "a tie did not go to the first action"
+
+
+def check_wrong_costs_are_refused(oracle: PlanningOracle) -> None:
+    """NaN, infinity and wrong shapes raise `InvalidInput`."""
+    for planner in _planners(oracle):
+        for wrong in (np.nan, np.inf):
+            costs = _costs(np.random.default_rng(6), 1)
+            costs[0, 1, 2, 1] = wrong
+            assert _refuses(planner, costs), f"costs with {wrong} were accepted"
+        assert _refuses(planner, np.zeros((1, 1, 3, 2))), "costs of another shape were accepted"
+
+
+def check_planners_travel(oracle: PlanningOracle) -> None:
+    """A pickled planner binds again and gives the same answer."""
+    for planner in _planners(oracle):
+        costs = _costs(np.random.default_rng(7), 1)
+        travelled = pickle.loads(pickle.dumps(planner))
+        assert (travelled.minimize(costs).actions == planner.minimize(costs).actions).all(), "travel changed it"
+
+
+def _rows(rng: np.random.Generator) -> Costs:
+    steps, states, actions = SHAPE
+    return rng.dirichlet(np.ones(states), size=(steps, states, actions))
+
+
+def _costs(rng: np.random.Generator, n: int) -> Costs:
+    return rng.normal(size=(n, *SHAPE))
+
+
+def _supported(oracle: PlanningOracle) -> Iterator[Domain]:
+    return (domain for domain in sample_domains() if oracle.supports(domain))
+
+
+def _planners(oracle: PlanningOracle) -> Iterator[Planner]:
+    return (oracle.bind(domain) for domain in _supported(oracle))
+
+
+def _is_markov(domain: Domain) -> bool:
+    return isinstance(domain, MarkovPolicies)
+
+
+def _best(domain: Domain, costs: Costs) -> Costs:
+    """The optimum `[n]`: by backward induction, or by trying every stationary policy."""
+    if _is_markov(domain):
+        return BackwardInduction().bind(domain).minimize(costs).objective
+    steps, states, actions = domain.shape
+    every = np.indices((actions,) * states).reshape(states, -1).T
+    unrolled = np.repeat(every[:, None], steps, axis=1).astype(np.int32)
+    spread = [evaluate(domain, unrolled, np.repeat(cost[None], len(every), axis=0)).min() for cost in costs]
+    return np.array(spread)
+
+
+def _binds(oracle: PlanningOracle, domain: Domain) -> bool:
+    try:
+        oracle.bind(domain)
+    except UnsupportedDomain:
+        return False
+    return True
+
+
+def _refuses(planner: Planner, costs: Costs) -> bool:
+    try:
+        planner.minimize(costs)
+    except InvalidInput:
+        return True
+    return False
