@@ -1,0 +1,50 @@
+# Everything runs in a virtual environment that is made on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test check pytest bench format clean
+
+help:
+	@echo "make demo    solve the built-in worlds with every oracle and print one table"
+	@echo "make test    lint, types, import layers, tests"
+	@echo "make bench   the benchmarks of the oracles, ratios side by side"
+	@echo "make format  rewrite the sources in the project's format"
+	@echo "make clean   remove the virtual environment and caches"
+
+demo: $(VENV)/runs
+	$(BIN)/python examples/every_oracle.py
+
+test: check pytest
+
+check: $(VENV)/tests
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+pytest: $(VENV)/tests
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/tests
+	$(BIN)/python -m benchmarks oracles
+
+format: $(VENV)/tests
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "amdp needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/runs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/tests: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+	@touch $@ $(VENV)/runs
