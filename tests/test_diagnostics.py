@@ -259,7 +259,7 @@ def test_sparse_factors_and_elimination_agree(monkeypatch: pytest.MonkeyPatch) -
     p = few_successors(40, 3, np.random.default_rng(5))
     p[7] = np.eye(40)[7]  # a trap, so that some states have no sure way
     eliminated = diameter(homogeneous(p))
-    monkeypatch.setattr(diagnostics, "SPARSE_STATES", 1)
+    monkeypatch.setattr(hitting, "SPARSE_STATES", 1)
     monkeypatch.delattr(diagnostics, "_eliminated")
     factored = diameter(homogeneous(p))
     assert np.isinf(factored.times).any()
@@ -270,7 +270,7 @@ def test_sparse_factors_and_elimination_agree(monkeypatch: pytest.MonkeyPatch) -
 def test_policy_iteration_needs_no_head_start(monkeypatch: pytest.MonkeyPatch) -> None:
     p = few_successors(40, 4, np.random.default_rng(8))
     usual = diameter(homogeneous(p))
-    monkeypatch.setattr(diagnostics, "HEAD_START", 0)
+    monkeypatch.setattr(hitting, "HEAD_START", 0)
     np.testing.assert_allclose(diameter(homogeneous(p)).times, usual.times, rtol=1e-11)
 
 
