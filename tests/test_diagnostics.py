@@ -260,7 +260,7 @@ def test_sparse_factors_and_elimination_agree(monkeypatch: pytest.MonkeyPatch) -
     p[7] = np.eye(40)[7]  # a trap, so that some states have no sure way
     eliminated = diameter(homogeneous(p))
     monkeypatch.setattr(hitting, "SPARSE_STATES", 1)
-    monkeypatch.delattr(diagnostics, "_eliminated")
+    monkeypatch.delattr(hitting, "_eliminated")
     factored = diameter(homogeneous(p))
     assert np.isinf(factored.times).any()
     assert np.isfinite(factored.times).sum() > 40
