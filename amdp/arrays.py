@@ -37,8 +37,10 @@ def floats(name: str, array: ArrayLike, axes: str) -> Floats:
 def require_finite(name: str, array: Floats, axes: str) -> None:
     """Refuse NaN and infinity, naming the first one."""
     # A dot product sees every entry at memory speed; only squares beyond 1e308 need the slow look.
-    if array.flags.c_contiguous and np.isfinite(np.dot(array.reshape(-1), array.reshape(-1))):
-        return
+    if array.flags.c_contiguous:
+        with np.errstate(over="ignore", invalid="ignore"):
+            if np.isfinite(np.dot(array.reshape(-1), array.reshape(-1))):
+                return
     refuse(name, array, ~np.isfinite(array), axes, "must be finite")
 
 
@@ -65,9 +67,16 @@ def require_row_sums(name: str, sums: Floats, axes: str) -> None:
 
 
 def require_index(name: str, index: int, size: int) -> None:
-    """Refuse an index outside `0 .. size - 1`."""
+    """Refuse what is not a whole number of `0 .. size - 1`."""
+    require_whole(name, index)
     if not 0 <= index < size:
         raise InvalidInput(f"{name} = {index}; it must be between 0 and {size - 1}")
+
+
+def require_whole(name: str, value: object) -> None:
+    """Refuse what is not a whole number."""
+    if not isinstance(value, int | np.integer):
+        raise InvalidInput(f"{name} = {value!r}; it must be a whole number")
 
 
 def one_hot(actions: NDArray[np.integer], n_actions: int) -> Policies:

@@ -1,8 +1,9 @@
 """Exact evaluation of policies: occupancy forward, values backward, batched over policies."""
 
 import numpy as np
+from numpy.typing import NDArray
 
-from amdp.arrays import Actions, Costs, Floats, Occupancy, Policies, Values, floats, require_index
+from amdp.arrays import Costs, Floats, Occupancy, Policies, Values, floats, require_index
 from amdp.errors import InvalidInput
 from amdp.mdp import Domain, Dynamics, SingleKernel
 
@@ -29,17 +30,17 @@ def values(dynamics: Dynamics, policies: Policies, costs: Costs) -> Values:
     return result
 
 
-def evaluate(domain: Domain, actions: Actions, costs: Costs) -> Floats:
+def evaluate(domain: Domain, actions: NDArray[np.integer], costs: Costs) -> Floats:
     """Expected cost `[n]` of deterministic policies `[n, h, s]`; over a box, under its cheapest kernel.
 
     An action of -1 leaves the choice open: the cheapest is taken.
     """
-    paid = floats("costs", costs, "nhsa")
+    paid, chosen = floats("costs", costs, "nhsa"), np.asarray(actions)
     _require_shape("costs", paid, (len(paid), *domain.shape))
-    _require_shape("actions", np.asarray(actions), paid.shape[:3])
-    _require_actions(np.asarray(actions), domain.shape[2])
+    _require_shape("actions", chosen, paid.shape[:3])
+    _require_actions(chosen, domain.shape[2])
     always = np.full(len(paid), -1.0)
-    return domain.dynamics.follow(paid, actions, always).values[:, 0, domain.initial]
+    return domain.dynamics.follow(paid, chosen.astype(np.int32, copy=False), always).values[:, 0, domain.initial]
 
 
 def _require_shape(name: str, array: np.ndarray, expected: tuple[int, ...]) -> None:
@@ -47,7 +48,7 @@ def _require_shape(name: str, array: np.ndarray, expected: tuple[int, ...]) -> N
         raise InvalidInput(f"{name} has shape {array.shape}; expected {expected}")
 
 
-def _require_actions(actions: Actions, n_actions: int) -> None:
+def _require_actions(actions: NDArray[np.integer], n_actions: int) -> None:
     # Compiled loops index with them unchecked.
     if not np.issubdtype(actions.dtype, np.integer):
         raise InvalidInput(f"actions are {actions.dtype}; they must be whole numbers")

@@ -18,7 +18,10 @@ def find(group: str, name: str) -> Any:
     known = _entries(group)
     if name not in known:
         raise InvalidInput(f"no {name!r} in {group}; known names: {', '.join(sorted(known))}")
-    return known[name].load()
+    try:
+        return known[name].load()
+    except ModuleNotFoundError as problem:
+        raise MissingDependency(f"{name!r} needs {problem.name}: pip install {problem.name}") from problem
 
 
 def create(group: str, name: str, options: dict[str, Any]) -> Any:

@@ -129,6 +129,7 @@ class Planner(ABC):
         registry.require(type(oracle).__name__, oracle.requires)
         self.oracle = oracle
         self.domain = domain
+        self._shape = domain.shape
 
     @abstractmethod
     def minimize(self, costs: Costs) -> Plans:
@@ -137,7 +138,7 @@ class Planner(ABC):
     def shaped(self, costs: ArrayLike) -> Costs:
         """`costs` as an array that fits the domain, or `InvalidInput`; a sweep looks for NaN and infinity itself."""
         result = floats("costs", costs, "nhsa")
-        if result.shape[1:] != self.domain.shape:
+        if result.shape[1:] != self._shape:
             raise InvalidInput(f"costs has shape {result.shape}; the domain asks for (n, {_sizes(self.domain)})")
         return result
 

@@ -36,8 +36,8 @@ class Checked:
 
 class _Watcher(Planner):
     def __init__(self, oracle: Checked, domain: Domain) -> None:
+        self._inside = oracle.oracle.bind(domain)  # first: its own reason to refuse says more
         super().__init__(oracle, domain)
-        self._inside = oracle.oracle.bind(domain)
         self._tolerance = oracle.tolerance
 
     def minimize(self, costs: Costs) -> Plans:

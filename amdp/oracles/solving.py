@@ -7,6 +7,7 @@ So all oracles agree on ties, also at unreachable states, and a wrong answer sho
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from math import frexp
 from time import perf_counter
 from typing import Protocol
 
@@ -83,10 +84,13 @@ class SolverPlanner(Planner):
 
     def _one(self, cost: Costs) -> tuple[Sweep, Answer, int]:
         """One solve; an answer that the sweep disproves is asked again from a cold start."""
-        scale = float(np.abs(cost).max()) or 1.0
+        # A power of two: costs that did not change stay what they were to the solver, to the last digit.
+        scale = 2.0 ** frexp(max(cost.max(), -cost.min()) or 0.5)[1]
         rebuilds = 0
         while True:
             answer = self.solver.solve(cost[0] / scale)
+            if answer.mass is None:
+                answer = replace(answer, status=Status.FAILED)
             sweep = settle(self.domain, cost, visited_actions(answer.mass, cost.shape), SAME * scale)
             proved = -sweep.shortfall[0] <= self.gap * scale * cost.shape[1]
             if answer.status is not Status.OPTIMAL or proved:
@@ -102,12 +106,10 @@ def visited_actions(mass: Floats | None, shape: tuple[int, ...]) -> Actions:
     """The heaviest action `[1, h, s]` where a state is visited, -1 elsewhere."""
     if mass is None:
         return np.full(shape[:3], -1, dtype=np.int32)
-    heaviest = mass.argmax(axis=-1)
-    visited = np.take_along_axis(mass, heaviest[..., None], axis=-1)[..., 0] > VISITED
-    return np.where(visited, heaviest, -1).astype(np.int32)[None]
+    return np.where(mass.max(axis=-1) > VISITED, mass.argmax(axis=-1), -1).astype(np.int32)[None]
 
 
-def settle(domain: Domain, costs: Costs, wanted: Actions, tie: float) -> Sweep:
+def settle(domain: Domain, costs: Costs, wanted: Actions, tie: float | Floats) -> Sweep:
     """The backward sweep that keeps the wanted actions, settles ties and completes the policy."""
     return domain.dynamics.follow(costs, wanted, np.full(len(costs), tie))
 

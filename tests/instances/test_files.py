@@ -116,7 +116,7 @@ BROKEN: list[tuple[dict[str, Any], type[AmdpError], str]] = [
         "indptr must not decrease along a step, and must stay between 0 and 3",
     ),
     (ROWS | {"data": [0.5, 0.4, 1.0]}, InvalidInput, r"matrices\[0\]\[s=0, a=0\] sums to 0.9"),
-    (ROWS | {"data": [0.5, np.nan, 1.0]}, InvalidInput, r"matrices\[0\]\[k=1\] = nan"),
+    (ROWS | {"data": [0.5, np.nan, 1.0]}, InvalidInput, r"matrices\[0\]\[s=0, a=0, y=1\] = nan"),
 ]
 
 

@@ -16,8 +16,9 @@ from amdp.oracles.polytope import polytope
 from amdp.oracles.solving import Answer, SolverPlanner
 
 # How each solver spells a time limit and the accuracy that a certificate of 1e-9 asks for.
+_HIGHS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "small_matrix_value": 1e-12}
 _SPELLING: dict[str, tuple[str, dict[str, Any]]] = {
-    "HIGHS": ("time_limit", {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}),
+    "HIGHS": ("time_limit", _HIGHS),
     "CLARABEL": ("time_limit", {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}),
 }
 

@@ -31,10 +31,15 @@ class Enumeration:
 
     def supports(self, domain: Domain) -> bool:
         """Markov policies over a kernel or a box, if they are few."""
-        return isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel | BernsteinBox)
+        return _can_be_listed(domain) and _count(domain) <= self.limit
 
     def bind(self, domain: Domain) -> Planner:
         """Count the policies, and refuse too many."""
+        if _can_be_listed(domain) and not self.supports(domain):
+            raise UnsupportedDomain(
+                f"Enumeration would try {domain.shape[2]}^{_deciding(domain).sum()} policies, more than its limit of "
+                f"{self.limit}; use another oracle, or raise the limit"
+            )
         return _Enumerator(self, domain)
 
 
@@ -42,19 +47,13 @@ class _Enumerator(Planner):
     def __init__(self, oracle: Enumeration, domain: Domain) -> None:
         super().__init__(oracle, domain)
         self._free = _deciding(domain)
-        n_actions, deciding = domain.shape[2], int(self._free.sum())
-        self._count = n_actions**deciding
-        if self._count > oracle.limit:
-            raise UnsupportedDomain(
-                f"Enumeration would try {n_actions}^{deciding} policies, more than its limit of {oracle.limit}; "
-                "use another oracle, or raise the limit"
-            )
+        self._count = _count(domain)
 
     def minimize(self, costs: Costs) -> Plans:
         began = perf_counter()
         checked = self.checked(costs)
         best = np.concatenate([self._best(cost) for cost in checked])
-        sweep = settle(self.domain, checked, best, SAME * np.abs(checked).max())
+        sweep = settle(self.domain, checked, best, SAME * np.abs(checked).max(axis=(1, 2, 3)))
         objective = sweep.values[:, 0, self.domain.initial].copy()
         report = Report("Enumeration", perf_counter() - began, nodes=self._count * len(checked))
         return Plans(sweep.actions, objective, objective.copy(), Status.OPTIMAL, sweep.values, report, checked.shape[3])
@@ -91,6 +90,15 @@ def _mass(domain: Domain, actions: Actions, cost: Costs) -> Occupancy:
     assert isinstance(dynamics, SingleKernel)
     mass: Occupancy = dynamics.occupancy(one_hot(actions, domain.shape[2])[None], domain.initial)[0]
     return mass
+
+
+def _can_be_listed(domain: Domain) -> bool:
+    return isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel | BernsteinBox)
+
+
+def _count(domain: Domain) -> int:
+    """How many policies differ at a state where the choice can matter."""
+    return int(domain.shape[2] ** int(_deciding(domain).sum()))
 
 
 def _deciding(domain: Domain) -> Bools:

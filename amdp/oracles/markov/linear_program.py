@@ -17,6 +17,7 @@ from amdp.oracles.base import Planner, Status
 from amdp.oracles.polytope import Polytope, polytope
 from amdp.oracles.solving import Answer, SolverPlanner
 
+FEW = 0.1  # with a smaller share of the costs changed, the last basis is the place to start
 LONG_SOLVE = 100_000  # with more non-zeros than this a solve may outlast a person's patience: listen for Ctrl-C
 
 _STATUSES = {
@@ -74,15 +75,19 @@ class _Highs:
         self._settings = settings
         self._rows = polytope(domain)
         self._last: Floats | None = None  # the mass of the basis that HiGHS holds
+        self._prices: Floats  # the costs that HiGHS holds
         self._interrupted = False
         self._build()
         self.name = f"HiGHS {self._highs.version()}"
 
     def solve(self, cost: Floats) -> Answer:
-        """Primal simplex from the better of two bases: the last one, or that of the shortsighted policy."""
-        pairs = self._rows.n_pairs
-        self._highs.changeColsCost(pairs, np.arange(pairs, dtype=np.int32), cost.reshape(-1))
-        self._choose_start(cost)
+        """Primal simplex from the last basis, or from that of the shortsighted policy if many costs changed."""
+        prices = cost.reshape(-1)
+        changed = np.flatnonzero(prices != self._prices).astype(np.int32)
+        self._highs.changeColsCost(len(changed), changed, prices[changed])
+        self._prices = prices
+        if self._last is None or len(changed) > FEW * len(prices):
+            self._choose_start(cost)
         if self._settings.seconds < inf:
             self._highs.setOptionValue("time_limit", self._highs.getRunTime() + self._settings.seconds)
         self._run()
@@ -100,11 +105,16 @@ class _Highs:
             "simplex_strategy": 4,  # primal: after a change of costs the last basis stays feasible
             "primal_feasibility_tolerance": 1e-10,
             "dual_feasibility_tolerance": 1e-10,
+            "simplex_scale_strategy": 0,  # chances and costs are at most 1: scaling is work for nothing
+            # Over a kernel every basis is a policy and every pivot improves its values, so that none comes back.
+            "primal_simplex_bound_perturbation_multiplier": 0.0,
+            "small_matrix_value": 1e-12,  # chances below the default of 1e-9 would be dropped
         }
         for option, value in options.items():
             self._highs.setOptionValue(option, value)
         self._highs.passModel(_highs_model(self._rows))
         self._last = None
+        self._prices = np.zeros(self._rows.n_pairs)
         if self._rows.matrix.nnz > LONG_SOLVE:
             self._highs.cbSimplexInterrupt += self._on_simplex
 
@@ -146,8 +156,8 @@ class _Highs:
         if status is Status.FAILED or not feasible:
             self._last = None
             return Answer(None, Status.FAILED, iterations, note or "no feasible point")
-        solution = np.array(self._highs.getSolution().col_value)
-        self._last = solution[: self._rows.n_pairs].reshape(self._rows.shape)
+        solution = self._highs.getSolution().col_value
+        self._last = np.fromiter(solution, np.float64, self._rows.n_pairs).reshape(self._rows.shape)
         return Answer(self._last, status, iterations, note)
 
 

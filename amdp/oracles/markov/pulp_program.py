@@ -142,6 +142,7 @@ def _command(settings: PulpProgram) -> Any:
         threads=settings.threads,
         primal_feasibility_tolerance=1e-10,
         dual_feasibility_tolerance=1e-10,
+        small_matrix_value=1e-12,  # chances below the default of 1e-9 would be dropped
     )
 
 
