@@ -1,0 +1,109 @@
+"""The benchmarks run and report what they promise; how fast anything is, is not tested here."""
+
+import json
+from functools import partial
+from math import isclose
+from pathlib import Path
+
+import pytest
+
+from benchmarks.__main__ import main, run
+from benchmarks.processes import run_fresh
+from benchmarks.results import Goal, Row, as_json, as_long, at_least, at_most, faster
+from benchmarks.suites.oracles import CASES
+from benchmarks.timing import Effort, Times, side_by_side
+
+TIMES = Times({"ours": [1.0, 2.0, 3.0], "peer": [8.0, 10.0, 27.0]})
+
+
+@pytest.fixture(autouse=True)
+def _leave_the_threads_of_other_tests_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.__main__.one_thread", lambda: None)
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[Row]:
+    return run(CASES, ["visits", "box"], Effort.quick())
+
+
+def test_contestants_take_turns_after_two_trial_calls() -> None:
+    called: list[str] = []
+    times = side_by_side({name: partial(called.append, name) for name in "ab"}, Effort(3, 0.0, 0.0))
+    assert called == list("aabb" + "ab" * 3)
+    assert [len(times.rounds[name]) for name in "ab"] == [3, 3]
+
+
+def test_quick_calls_are_repeated_within_a_round() -> None:
+    called: list[int] = []
+    side_by_side({"a": partial(called.append, 0)}, Effort(1, 0.0, 0.05))
+    assert len(called) > 10
+
+
+def test_ratios_are_of_medians_and_their_spread_is_within_rounds() -> None:
+    assert TIMES.median("peer") == 10.0
+    assert TIMES.ratio("peer", "ours") == 5.0
+    assert TIMES.spread("peer", "ours") == (6.5, 8.5)
+
+
+@pytest.mark.parametrize(
+    ("row", "ratio", "met"),
+    [
+        (faster("x", {}, TIMES, "ours", "peer", at_least(4.0)), 5.0, True),
+        (faster("x", {}, TIMES, "ours", "peer", at_least(6.0)), 5.0, False),
+        (as_long("x", {}, TIMES, "ours", "peer", at_most(0.3)), 0.2, True),
+        (as_long("x", {}, TIMES, "ours", "peer", at_most(0.1)), 0.2, False),
+        (faster("x", {}, TIMES, "ours", "peer"), 5.0, None),
+    ],
+)
+def test_a_goal_is_a_floor_on_speed_or_a_ceiling_on_time(row: Row, ratio: float, met: bool | None) -> None:
+    assert row.ratio is not None
+    assert isclose(row.ratio, ratio)
+    assert row.met is met
+
+
+def test_without_a_ratio_the_goal_is_about_our_own_amount() -> None:
+    assert Row("import", "bare", 0.3, 0.1, goal=Goal("at most", 0.4, " s")).met
+    assert not Row("import", "bare", 0.5, 0.1, goal=Goal("at most", 0.4, " s")).met
+
+
+def test_every_row_has_positive_medians_and_a_ratio_that_fits_them(rows: list[Row]) -> None:
+    assert {row.name for row in rows} == {"greatest visits, one pair", "greatest visits, all pairs", "dp over a box"}
+    for row in rows:
+        assert set(row.sizes) == {"S", "A", "H"}
+        assert row.ours > 0
+        assert row.ratio is not None
+        slow, fast = (row.theirs, row.ours) if row.ratio_of == "theirs / ours" else (row.ours, row.theirs)
+        assert isclose(row.ratio, slow / fast)
+        assert (row.goal is None) == (row.met is None)
+
+
+def test_the_json_form_is_plain_and_tells_the_machine(rows: list[Row]) -> None:
+    written = json.loads(json.dumps(as_json("oracles", rows)))
+    assert {"numpy", "scipy", "numba", "highspy", "cvxpy", "pulp"} <= set(written["machine"]["packages"])
+    assert set(written["machine"]) == {"processor", "cores", "system", "python", "packages"}
+    assert [row["ratio"] for row in written["rows"]] == [row.ratio for row in rows]
+    assert {row["goal"] for row in written["rows"]} == {
+        None,
+        "at most 5x",
+        "at least 20x",
+        "at least 8x",
+        "at least 300x",
+    }
+
+
+def test_the_command_prints_a_table_and_writes_the_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "rows.json"
+    assert main(["oracles", "--quick", "--only", "visits", "--json", str(file)]) == 0
+    assert "greatest visits, one pair" in capsys.readouterr().out
+    assert len(json.loads(file.read_text())["rows"]) == 4
+
+
+def test_an_unknown_case_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(SystemExit, match=r"no case speed in oracles; cases: .*hot-lp"):
+        main(["oracles", "--only", "speed"])
+
+
+def test_a_fresh_process_reports_its_seconds_and_its_output() -> None:
+    seconds, printed = run_fresh("import os; print(os.environ['COLOR'])", {"COLOR": "blue"})
+    assert seconds > 0
+    assert printed == "blue"
