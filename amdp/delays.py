@@ -1,0 +1,178 @@
+"""Delays: how many rounds late the feedback of each round arrives.
+
+The feedback of round `k` is there at the end of round `k + d_k`; with `d_k = 0` in its own round. What would arrive
+after the last round is never seen. Rounds count from 0.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from amdp.errors import InvalidInput
+
+Ints = NDArray[np.int64]
+
+LONGEST = 10**18  # far beyond any game, and sums with a round's number still fit in 64 bits
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Delays:
+    """The delays `values[k] = d_k >= 0` of `K` rounds."""
+
+    values: Ints
+
+    def __post_init__(self) -> None:
+        values = _whole_numbers(self.values)
+        values.flags.writeable = False
+        object.__setattr__(self, "values", values)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"Delays of {len(self)} rounds, {self.total} in total"
+
+    @cached_property
+    def total(self) -> int:
+        """The sum of all `d_k`: script D of the bounds."""
+        return sum(self.values.tolist())  # whole numbers of Python: huge delays must not wrap around
+
+    @cached_property
+    def total_within(self) -> int:
+        """The sum of `min(d_k, K - 1 - k)`: how often a round begins without the feedback of an earlier one."""
+        return int(np.minimum(self.values, np.arange(len(self))[::-1]).sum())
+
+    def arrivals(self, k: int) -> Ints:
+        """The rounds whose feedback arrives at the end of round `k`, in order."""
+        if not 0 <= k < len(self):
+            raise InvalidInput(f"arrivals of round {k!r} were asked for; rounds are 0 .. {len(self) - 1}")
+        rounds, starts = self._by_arrival
+        return rounds[starts[k] : starts[k + 1]]
+
+    @cached_property
+    def _by_arrival(self) -> tuple[Ints, Ints]:
+        """The rounds sorted by arrival, and where the arrivals of each round start."""
+        n_rounds = len(self)
+        arrival = np.arange(n_rounds) + np.minimum(self.values, n_rounds)
+        rounds = np.argsort(arrival, kind="stable")
+        rounds.flags.writeable = False
+        return rounds, np.searchsorted(arrival[rounds], np.arange(n_rounds + 1))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Delays, (self.values,)
+
+
+def none(rounds: int) -> Delays:
+    """No delay: `d_k = 0`."""
+    return fixed(rounds, 0)
+
+
+def fixed(rounds: int, delay: int) -> Delays:
+    """The same delay in all rounds: `d_k = delay`."""
+    _require_whole("rounds", rounds, 1)
+    _require_whole("delay", delay, 0)
+    return Delays(np.full(rounds, delay))
+
+
+def uniform(rounds: int, low: int, high: int, rng: np.random.Generator) -> Delays:
+    """Each `d_k` uniform on `low .. high`, both included."""
+    _require_whole("rounds", rounds, 1)
+    _require_whole("low", low, 0)
+    _require_whole("high", high, low)
+    return Delays(rng.integers(low, high, size=rounds, endpoint=True))
+
+
+def geometric(rounds: int, mean: float, rng: np.random.Generator) -> Delays:
+    """Each `d_k` geometric from 0 on: `P(d_k = i) = p (1 - p)^i` with `p = 1 / (1 + mean)`."""
+    _require_whole("rounds", rounds, 1)
+    if not 0.0 <= mean <= 1e15:  # beyond it numpy's whole numbers end
+        raise InvalidInput(f"mean = {mean!r}; it must be between 0 and 1e15")
+    return Delays(rng.geometric(1.0 / (1.0 + mean), size=rounds) - 1)
+
+
+def bursts(rounds: int, every: int, length: int) -> Delays:
+    """Feedback held back and released together: of every `every` rounds, the first `length` report with their last.
+
+    `d_k = max(0, length - 1 - k mod every)`.
+    """
+    _require_whole("rounds", rounds, 1)
+    _require_whole("length", length, 1)
+    _require_whole("every", every, length)
+    return Delays(np.maximum(length - 1 - np.arange(rounds) % every, 0))
+
+
+def one_huge(rounds: int, at: int, delay: int) -> Delays:
+    """One late feedback: `d_at = delay`, and 0 elsewhere."""
+    _require_whole("rounds", rounds, 1)
+    _require_whole("at", at, 0, rounds - 1)
+    _require_whole("delay", delay, 0)
+    return Delays(np.where(np.arange(rounds) == at, delay, 0))
+
+
+def all_at_end(rounds: int) -> Delays:
+    """Everything arrives at the end of the last round: `d_k = K - 1 - k`."""
+    _require_whole("rounds", rounds, 1)
+    return Delays(np.arange(rounds)[::-1])
+
+
+def recorded(values: ArrayLike, rounds: int | None = None) -> Delays:
+    """Delays that were written down; `rounds`, if given, must be their number."""
+    delays = Delays(_whole_numbers(values))
+    if rounds is not None and len(delays) != rounds:
+        raise InvalidInput(f"delays has {len(delays)} entries; there are {rounds} rounds")
+    return delays
+
+
+def parse(text: str, rounds: int, rng: np.random.Generator) -> Delays:
+    """The delays that a text asks for, such as `fixed:50`; see `FORMS`."""
+    name, *rest = text.strip().split(":")
+    for form, make in FORMS.items():
+        known, *expected = form.split(":")
+        if name == known and len(rest) == len(expected):
+            return make(rounds, [_number(text, part) for part in rest], rng)
+    raise _unknown(text)
+
+
+FORMS: dict[str, Callable[[int, list[Any], np.random.Generator], Delays]] = {
+    "none": lambda rounds, given, rng: none(rounds),
+    "fixed:DELAY": lambda rounds, given, rng: fixed(rounds, given[0]),
+    "uniform:LOW:HIGH": lambda rounds, given, rng: uniform(rounds, given[0], given[1], rng),
+    "geometric:MEAN": lambda rounds, given, rng: geometric(rounds, given[0], rng),
+    "bursts:EVERY:LENGTH": lambda rounds, given, rng: bursts(rounds, given[0], given[1]),
+    "one-huge:AT:DELAY": lambda rounds, given, rng: one_huge(rounds, given[0], given[1]),
+    "all-at-end": lambda rounds, given, rng: all_at_end(rounds),
+}
+
+
+def _number(text: str, part: str) -> int | float:
+    try:
+        return int(part) if part.strip().lstrip("+-").isdigit() else float(part)
+    except ValueError as problem:
+        raise _unknown(text) from problem
+
+
+def _unknown(text: str) -> InvalidInput:
+    return InvalidInput(f"no delays {text!r}; known forms: {', '.join(FORMS)}")
+
+
+def _whole_numbers(values: ArrayLike) -> Ints:
+    try:
+        given = np.asarray(values)
+    except ValueError as problem:
+        raise InvalidInput(f"delays is not a list of numbers: {problem}") from problem
+    if given.ndim != 1 or not given.size or given.dtype.kind not in "iuf":
+        raise InvalidInput(f"delays is {given.dtype} of shape {given.shape}; expected one whole number for each round")
+    fine = (given >= 0) & (given == np.floor(given)) & (given <= LONGEST)
+    if not fine.all():
+        k = int(np.argmin(fine))
+        raise InvalidInput(f"delays[k={k}] = {given[k].item()!r}; it must be a whole number, 0 .. {LONGEST}")
+    return given.astype(np.int64)
+
+
+def _require_whole(name: str, value: object, least: int, most: int = LONGEST) -> None:
+    if not isinstance(value, int | np.integer) or not least <= value <= most:
+        raise InvalidInput(f"{name} = {value!r}; it must be a whole number, {least} .. {most}")

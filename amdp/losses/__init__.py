@@ -1,0 +1,42 @@
+"""Losses: sequences that an adversary fixed in advance, and the adversaries that make one."""
+
+from amdp.losses.adversaries import (
+    bernoulli,
+    beta,
+    congestion,
+    corrupted,
+    corrupted_at,
+    repeated,
+    seasonal,
+    sinusoid,
+    spikes,
+    swap,
+    switching,
+    uniform,
+)
+from amdp.losses.base import CalledLosses, CheckedLosses, FixedLosses, GeneratedLosses, LossSequence
+from amdp.losses.catalog import named
+from amdp.losses.readers import from_columns, load
+
+__all__ = [
+    "CalledLosses",
+    "CheckedLosses",
+    "FixedLosses",
+    "GeneratedLosses",
+    "LossSequence",
+    "bernoulli",
+    "beta",
+    "congestion",
+    "corrupted",
+    "corrupted_at",
+    "from_columns",
+    "load",
+    "named",
+    "repeated",
+    "seasonal",
+    "sinusoid",
+    "spikes",
+    "swap",
+    "switching",
+    "uniform",
+]

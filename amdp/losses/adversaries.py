@@ -1,0 +1,230 @@
+"""Adversaries: losses that are random, that switch, drift, swap, spike, lie, or move over a grid.
+
+Each formula gives the losses `l_k[h, s, a]` of round `k`. What is random depends on the seed and the round alone.
+Sequences are built from sequences: `bernoulli(swap(table, 10_000), seed)` is a swap seen through noise.
+"""
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from functools import partial
+from itertools import accumulate, count
+from math import cos, pi, prod, sin
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from amdp.arrays import Floats, floats, located
+from amdp.errors import InvalidInput
+from amdp.losses.base import (
+    RULE,
+    CalledLosses,
+    CheckedLosses,
+    GeneratedLosses,
+    LossSequence,
+    require_whole,
+    round_rng,
+)
+from amdp.mdp import Shape
+
+
+def repeated(table: ArrayLike, rounds: int) -> CheckedLosses:
+    """The same losses in each round: `l_k = table`."""
+    losses = _table(table)
+    return CalledLosses(rounds, losses.shape, partial(_same, losses), name="repeated")
+
+
+def seasonal(table: ArrayLike, rounds: int, period: float, amplitude: float = 0.5) -> CheckedLosses:
+    """A price that rises and falls: `l_k = table (1 + b sin(2 pi k / period)) / (1 + b)` with `b = amplitude`."""
+    losses = _table(table)
+    _require(0 < period < np.inf, "period", period, "must be finite and above 0")
+    _require(0 <= amplitude <= 1, "amplitude", amplitude, "must be between 0 and 1")
+    return CalledLosses(rounds, losses.shape, partial(_priced, losses, period, amplitude), name="seasonal")
+
+
+def uniform(rounds: int, shape: Shape, seed: int, stream: str = "uniform") -> CheckedLosses:
+    """Each `l_k[h, s, a]` uniform on [0, 1), all independent."""
+    return GeneratedLosses(rounds, shape, seed, partial(_uniform, shape), stream=stream)
+
+
+def bernoulli(means: LossSequence, seed: int) -> CheckedLosses:
+    """Zeros and ones: `P(l_k[h, s, a] = 1) = means_k[h, s, a]`, all independent."""
+    return GeneratedLosses(len(means), means.shape, seed, partial(_bernoulli, means), stream="bernoulli")
+
+
+def beta(means: LossSequence, concentration: float, seed: int) -> CheckedLosses:
+    """Each `l_k[h, s, a]` of law Beta(c m, c (1 - m)) with `m = means_k[h, s, a]`, all independent.
+
+    The mean is `m`, the variance `m (1 - m) / (c + 1)`, and `c = concentration`. Means of 0 and 1 are met exactly.
+    """
+    _require(0 < concentration < np.inf, "concentration", concentration, "must be finite and above 0")
+    return GeneratedLosses(len(means), means.shape, seed, partial(_beta, means, concentration), stream="beta")
+
+
+def switching(tables: LossSequence, every: int, rounds: int) -> CheckedLosses:
+    """One table after the other, `every` rounds each, and again from the first: `l_k = tables[(k // every) mod n]`."""
+    require_whole("every", every, 1)
+    return CalledLosses(rounds, tables.shape, partial(_current, tables, every), name="switching")
+
+
+def sinusoid(table: ArrayLike, rounds: int, period: float, seed: int, amplitude: float = 0.5) -> CheckedLosses:
+    """A wave over a table: `l_k = (1 - b) table + b (1 + sin(2 pi (k / period + phase))) / 2` with `b = amplitude`.
+
+    The phases `[h, s, a]` are uniform on [0, 1): each place has its own good times, and the best policy drifts.
+    """
+    losses = _table(table)
+    _require(0 < period < np.inf, "period", period, "must be finite and above 0")
+    _require(0 <= amplitude <= 1, "amplitude", amplitude, "must be between 0 and 1")
+    phases = uniform(1, losses.shape, seed, "phases")[0]
+    return CalledLosses(rounds, losses.shape, partial(_wave, losses, phases, period, amplitude), name="sinusoid")
+
+
+def swap(table: ArrayLike, rounds: int, first: int = 1, growth: float = 2.0) -> CheckedLosses:
+    """What was best becomes worst: `l_k = table` in even phases, `1 - table` in odd ones.
+
+    Phase `i` lasts `first * growth**i` rounds, rounded down; growth 1 keeps all phases equally long. An episode has a
+    fixed number of steps, so a policy that is cheapest in the even phases is dearest in the odd ones.
+    """
+    losses = _table(table)
+    require_whole("first", first, 1)
+    _require(1 <= growth < np.inf, "growth", growth, "must be finite and at least 1")
+    require_whole("rounds", rounds, 1)
+    ends = _phase_ends(rounds, first, growth)
+    return CalledLosses(rounds, losses.shape, partial(_swapped, (losses, 1.0 - losses), ends), name="swap")
+
+
+def spikes(base: LossSequence, places: int, seed: int) -> CheckedLosses:
+    """Sparse spikes: `l_k = base_k`, but 1 at some `places` triples `(h, s, a)`, uniform without repetition."""
+    size = prod(base.shape)
+    require_whole("places", places, 0)
+    _require(places <= size, "places", places, f"must be at most {size}, the number of triples")
+    return GeneratedLosses(len(base), base.shape, seed, partial(_spiked, base, places), stream="spikes")
+
+
+def corrupted(base: LossSequence, budget: int, seed: int) -> CheckedLosses:
+    """A sequence of which `budget` rounds, uniform without repetition, show the opposite: `l_k = 1 - base_k`."""
+    require_whole("budget", budget, 0)
+    _require(budget <= len(base), "budget", budget, f"must be at most {len(base)}, the number of rounds")
+    require_whole("seed", seed, 0)
+    chosen = round_rng(seed, "corrupted", 0).choice(len(base), budget, replace=False)
+    return corrupted_at(base, chosen.tolist())
+
+
+def corrupted_at(base: LossSequence, chosen: Iterable[int]) -> CheckedLosses:
+    """A sequence of which the `chosen` rounds show the opposite: `l_k = 1 - base_k`."""
+    lies = frozenset(chosen)
+    for k in sorted(lies):
+        _require(0 <= k < len(base), "a corrupted round", k, f"must be between 0 and {len(base) - 1}")
+    return CalledLosses(len(base), base.shape, partial(_corrupted, base, lies), name="corrupted")
+
+
+def congestion(
+    table: ArrayLike,
+    rounds: int,
+    width: int,
+    height: int,
+    period: float,
+    radius: float = 1.0,
+    weight: float = 0.5,
+) -> CheckedLosses:
+    """Congestion that moves over a grid whose state `y * width + x` is the cell `(x, y)`.
+
+    `l_k = (1 - weight) table + weight exp(-|cell - center_k|^2 / (2 radius^2))`. The center runs once around the
+    ellipse that touches the four sides, `x = (width - 1) (1 + cos(2 pi k / period)) / 2` and `y` with the sine, in
+    `period` rounds: of the two ways between opposite corners it blocks one, then the other.
+    """
+    losses = _table(table)
+    require_whole("width", width, 1)
+    require_whole("height", height, 1)
+    if width * height != losses.shape[1]:
+        raise InvalidInput(f"a grid of {width} x {height} cells does not fit {losses.shape[1]} states")
+    _require(0 < period < np.inf, "period", period, "must be finite and above 0")
+    _require(0 < radius < np.inf, "radius", radius, "must be finite and above 0")
+    _require(0 <= weight <= 1, "weight", weight, "must be between 0 and 1")
+    crowd = partial(_crowded, losses, (width, height), period, radius, weight)
+    return CalledLosses(rounds, losses.shape, crowd, name="congestion")
+
+
+def _same(table: Floats, k: int) -> Floats:
+    return table
+
+
+def _priced(table: Floats, period: float, amplitude: float, k: int) -> Floats:
+    price = (1.0 + amplitude * sin(2.0 * pi * k / period)) / (1.0 + amplitude)
+    return table * price
+
+
+def _uniform(shape: Shape, k: int, rng: np.random.Generator) -> Floats:
+    return rng.random(shape)
+
+
+def _bernoulli(means: LossSequence, k: int, rng: np.random.Generator) -> ArrayLike:
+    return rng.random(means.shape) < means[k]
+
+
+def _beta(means: LossSequence, concentration: float, k: int, rng: np.random.Generator) -> Floats:
+    losses = np.array(means[k])
+    ones, zeros = concentration * losses, concentration * (1.0 - losses)
+    inside = (ones > 0.0) & (zeros > 0.0)
+    losses[inside] = rng.beta(ones[inside], zeros[inside])
+    return losses
+
+
+def _current(tables: LossSequence, every: int, k: int) -> Floats:
+    return tables[k // every % len(tables)]
+
+
+def _wave(table: Floats, phases: Floats, period: float, amplitude: float, k: int) -> Floats:
+    return _mixed(table, (1.0 + np.sin(2.0 * pi * (k / period + phases))) / 2.0, amplitude)
+
+
+def _phase_ends(rounds: int, first: int, growth: float) -> list[int]:
+    ends = []
+    for end in accumulate(int(min(first * growth**i, rounds)) for i in count()):
+        ends.append(end)
+        if end >= rounds:
+            break
+    return ends
+
+
+def _swapped(tables: tuple[Floats, Floats], ends: list[int], k: int) -> Floats:
+    return tables[bisect_right(ends, k) % 2]
+
+
+def _spiked(base: LossSequence, places: int, k: int, rng: np.random.Generator) -> Floats:
+    losses = np.array(base[k])
+    losses.reshape(-1)[rng.choice(losses.size, places, replace=False, shuffle=False)] = 1.0
+    return losses
+
+
+def _corrupted(base: LossSequence, lies: frozenset[int], k: int) -> Floats:
+    return 1.0 - base[k] if k in lies else base[k]
+
+
+def _crowded(table: Floats, size: tuple[int, int], period: float, radius: float, weight: float, k: int) -> Floats:
+    angle = 2.0 * pi * k / period
+    y, x = np.divmod(np.arange(table.shape[1]), size[0])
+    from_x = x - (size[0] - 1) * (1.0 + cos(angle)) / 2.0
+    from_y = y - (size[1] - 1) * (1.0 + sin(angle)) / 2.0
+    crowd = np.exp(-(from_x**2 + from_y**2) / (2.0 * radius**2))
+    return _mixed(table, crowd[:, None], weight)
+
+
+def _mixed(table: Floats, other: Floats, weight: float) -> Floats:
+    # In this order rounding cannot leave [0, 1]: (1 - weight) + weight is at most 1 in floating point too.
+    mixture: Floats = (1.0 - weight) * table + weight * other
+    return mixture
+
+
+def _table(table: ArrayLike) -> Floats:
+    losses = np.array(floats("table", table, "hsa"), order="C")
+    bad = ~((losses >= 0.0) & (losses <= 1.0))
+    if bad.any():
+        place = np.unravel_index(int(np.argmax(bad)), bad.shape)
+        raise InvalidInput(f"table{located('hsa', place)} = {float(losses[place])!r}; {RULE}")
+    losses.flags.writeable = False
+    return losses
+
+
+def _require(fine: bool, name: str, value: object, rule: str) -> None:
+    if not fine:
+        raise InvalidInput(f"{name} = {value!r}; it {rule}")

@@ -1,0 +1,204 @@
+"""Sequences of losses that are fixed before the game starts, read in any order, and checked as they are read.
+
+Round `k` counts from 0. Its losses are an array `[h, s, a]` with entries in [0, 1].
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.random.bit_generator import ISeedSequence
+from numpy.typing import ArrayLike, NDArray
+
+from amdp.arrays import Floats, floats, located
+from amdp.errors import InvalidInput
+from amdp.mdp import Shape
+
+RULE = "a loss must be between 0 and 1"
+
+
+@runtime_checkable
+class LossSequence(Protocol):
+    """What an oblivious adversary chose: losses `[h, s, a]` in [0, 1] for each round, the same at every reading."""
+
+    @property
+    def shape(self) -> Shape:
+        """Steps, states, actions."""
+        ...
+
+    def __len__(self) -> int:
+        """How many rounds."""
+        ...
+
+    def __getitem__(self, k: int, /) -> Floats:
+        """The losses `[h, s, a]` of round `k`; not to be changed."""
+        ...
+
+    def __iter__(self) -> Iterator[Floats]:
+        """The rounds, one after the other."""
+        ...
+
+    def batch(self, low: int, high: int) -> Floats:
+        """The losses `[n, h, s, a]` of the rounds `low .. high - 1`; not to be changed."""
+        ...
+
+
+@dataclass(frozen=True)
+class CheckedLosses(ABC):
+    """Refuses a wrong table in the moment when its round is read, before a learner meets it."""
+
+    rounds: int
+    shape: Shape
+
+    def __post_init__(self) -> None:
+        require_whole("rounds", self.rounds, 1)
+        if len(self.shape) != 3:
+            raise InvalidInput(f"shape = {self.shape}; it must be (steps, states, actions)")
+        for axis, size in zip("hsa", self.shape, strict=True):
+            require_whole(f"shape[{axis}]", size, 1)
+        object.__setattr__(self, "shape", tuple(int(size) for size in self.shape))
+
+    @abstractmethod
+    def table(self, k: int) -> ArrayLike:
+        """The losses of round `k`, not yet checked."""
+
+    def __len__(self) -> int:
+        return self.rounds
+
+    def __getitem__(self, k: int) -> Floats:
+        _require_round(k, self.rounds)
+        # A copy: what the adversary wrote into may be its buffer for the next round.
+        losses = np.array(floats(f"losses of round {k}", self.table(int(k)), "hsa"), order="C")
+        if losses.shape != self.shape:
+            raise InvalidInput(f"losses of round {k} have shape {losses.shape}; expected {self.shape}")
+        require_losses(losses[None], first=int(k))
+        losses.flags.writeable = False
+        return losses
+
+    def __iter__(self) -> Iterator[Floats]:
+        return (self[k] for k in range(self.rounds))
+
+    def batch(self, low: int, high: int) -> Floats:
+        """The losses `[n, h, s, a]` of the rounds `low .. high - 1`."""
+        require_block(low, high, self.rounds)
+        block = np.empty((high - low, *self.shape))
+        for k in range(low, high):
+            block[k - low] = self[k]
+        block.flags.writeable = False
+        return block
+
+
+@dataclass(frozen=True, eq=False)
+class FixedLosses(CheckedLosses):
+    """Losses by array `[k, h, s, a]`, checked at once. The array is not copied; do not change it afterwards."""
+
+    rounds: int = field(init=False)
+    shape: Shape = field(init=False)
+    array: Floats = field(repr=False)
+
+    def __post_init__(self) -> None:
+        array = floats("losses", self.array, "khsa").view()
+        array.flags.writeable = False
+        require_losses(array)
+        object.__setattr__(self, "array", array)
+        object.__setattr__(self, "rounds", len(array))
+        object.__setattr__(self, "shape", array.shape[1:])
+
+    def table(self, k: int) -> Floats:
+        """The losses of round `k`."""
+        losses: Floats = self.array[k]
+        return losses
+
+    def batch(self, low: int, high: int) -> Floats:
+        """The losses `[n, h, s, a]` of the rounds `low .. high - 1`, without a copy."""
+        require_block(low, high, self.rounds)
+        return self.array[low:high]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FixedLosses, (self.array,)
+
+
+@dataclass(frozen=True)
+class CalledLosses(CheckedLosses):
+    """Losses by function: round `k` is `call(k)`, which must not depend on earlier calls."""
+
+    call: Callable[[int], ArrayLike] = field(repr=False)
+    name: str = field(default="", kw_only=True)
+
+    def table(self, k: int) -> ArrayLike:
+        """What the function returns."""
+        return self.call(k)
+
+
+@dataclass(frozen=True)
+class GeneratedLosses(CheckedLosses):
+    """Losses by generator: round `k` is `make(k, rng)`, with an `rng` of its own that depends on seed, stream and `k`.
+
+    Nothing is stored, and the order of reading does not matter. Sequences of one seed and different streams are
+    independent.
+    """
+
+    seed: int
+    make: Callable[[int, np.random.Generator], ArrayLike] = field(repr=False)
+    stream: str = field(default="", kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_whole("seed", self.seed, 0)
+
+    def table(self, k: int) -> ArrayLike:
+        """What the function makes of the round's generator."""
+        return self.make(k, round_rng(self.seed, self.stream, k))
+
+
+class _RoundSeed(ISeedSequence):
+    """Hands Philox its key as it is; numpy would collect entropy first, even where the key is given."""
+
+    def __init__(self, key: NDArray[np.uint64]) -> None:
+        self.key = key
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
+        return self.key
+
+
+def round_rng(seed: int, stream: str, k: int) -> np.random.Generator:
+    """A fresh generator for round `k`: Philox under the key `(hash of seed and stream, k)`."""
+    # Philox is made for keys that count up: the streams of neighboring rounds are unrelated.
+    key: Any = _RoundSeed(np.array((_hashed(seed, stream), k), dtype=np.uint64))
+    return np.random.Generator(np.random.Philox(key))
+
+
+@lru_cache
+def _hashed(seed: int, stream: str) -> int:
+    return int(np.random.SeedSequence(seed, spawn_key=tuple(stream.encode())).generate_state(1, np.uint64)[0])
+
+
+def require_losses(block: Floats, first: int = 0) -> None:
+    """Refuse the first entry of `[k, h, s, a]` that is not in [0, 1]; the block begins with round `first`."""
+    if block.min() >= 0.0 and block.max() <= 1.0:  # false with a NaN as well
+        return
+    for k, losses in enumerate(block, start=first):
+        bad = ~((losses >= 0.0) & (losses <= 1.0))
+        if bad.any():
+            place = np.unravel_index(int(np.argmax(bad)), bad.shape)
+            raise InvalidInput(f"round {k}: loss{located('hsa', place)} = {float(losses[place])!r}; {RULE}")
+
+
+def _require_round(k: object, rounds: int) -> None:
+    if not isinstance(k, int | np.integer) or not 0 <= k < rounds:
+        raise InvalidInput(f"round {k!r} was asked for; rounds are 0 .. {rounds - 1}; several at once: batch")
+
+
+def require_block(low: int, high: int, rounds: int) -> None:
+    """Refuse a block of rounds that is not there."""
+    if not 0 <= low <= high <= rounds:
+        raise InvalidInput(f"rounds {low} .. {high} (not included) were asked for; there are {rounds}")
+
+
+def require_whole(name: str, value: object, least: int) -> None:
+    """Refuse what is not a whole number, or is below `least`."""
+    if not isinstance(value, int | np.integer) or value < least:
+        raise InvalidInput(f"{name} = {value!r}; it must be a whole number, at least {least}")

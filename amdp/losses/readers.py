@@ -1,0 +1,152 @@
+"""Recorded losses: `.csv`, `.parquet` or `.npz`, one loss a row.
+
+    round, step, state, action     whole numbers from 0
+    loss                           in [0, 1]
+
+The columns may stand in any order, among others. An `.npz` file holds these five arrays, or one array `losses`
+`[k, h, s, a]`. Pickles are never loaded.
+"""
+
+import csv
+import warnings
+import zlib
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from math import prod
+from os import PathLike
+from pathlib import Path
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from amdp.arrays import floats, located, refuse
+from amdp.errors import InvalidInput, MissingDependency, SpecError
+from amdp.losses.base import FixedLosses
+from amdp.mdp import Shape
+
+PLACE = ("round", "step", "state", "action")
+COLUMNS = (*PLACE, "loss")
+UNREADABLE = (
+    OSError,
+    ValueError,
+    EOFError,
+    RuntimeError,
+    BadZipFile,
+    zlib.error,
+)  # a damaged file may raise any of them
+Columns = Mapping[str, ArrayLike]
+Ints = NDArray[np.int64]
+Places = tuple[Ints, ...]  # of each row: round, step, state, action
+LARGEST = 2**40  # entries; more is a wrong column, not a sequence of losses
+
+
+def load(path: str | PathLike[str], shape: Shape | None = None, default: float | None = None) -> FixedLosses:
+    """The losses in a file; see `from_columns`."""
+    file = Path(path)
+    readers: dict[str, Callable[[Path], Columns]] = {".csv": _csv, ".parquet": _parquet, ".npz": _npz}
+    if file.suffix not in readers:
+        raise SpecError(f"unknown suffix {file.suffix!r}; known are {', '.join(readers)}", str(file))
+    try:
+        columns = readers[file.suffix](file)
+    except SpecError:
+        raise
+    except UNREADABLE as problem:
+        raise SpecError(f"cannot be read: {problem}", str(file)) from problem
+    try:
+        return _dense(columns["losses"], shape) if "losses" in columns else from_columns(columns, shape, default)
+    except InvalidInput as problem:
+        raise InvalidInput(f"{file}: {problem}") from problem
+
+
+def from_columns(columns: Columns, shape: Shape | None = None, default: float | None = None) -> FixedLosses:
+    """Losses from the columns round, step, state, action, loss: a dictionary of arrays or a data frame.
+
+    The largest round met is the last; so with steps, states and actions, unless `shape` gives their numbers. A place
+    that no row names has the loss `default`; without a default it is refused, as is a place that two rows name.
+    """
+    for name in COLUMNS:
+        if name not in columns:
+            raise InvalidInput(f"no column {name!r}; expected {', '.join(COLUMNS)}")
+    losses = floats("loss", columns["loss"], "m")
+    places = tuple(_whole(name, columns[name], len(losses)) for name in PLACE)
+    sizes = _sizes(places, shape)
+    _require_once(places, sizes, default is None)
+    array = np.full(sizes, default, dtype=np.float64)
+    array[places] = losses
+    return FixedLosses(array)
+
+
+def _dense(losses: ArrayLike, shape: Shape | None) -> FixedLosses:
+    sequence = FixedLosses(floats("losses", losses, "khsa"))
+    if shape is not None and sequence.shape != tuple(shape):
+        raise InvalidInput(f"losses are of shape {sequence.shape}; expected {tuple(shape)}")
+    return sequence
+
+
+def _whole(name: str, column: ArrayLike, n_rows: int) -> Ints:
+    numbers = floats(name, column, "m")
+    if len(numbers) != n_rows:
+        raise InvalidInput(f"{name} has {len(numbers)} rows; loss has {n_rows}")
+    bad = ~((numbers >= 0.0) & (numbers == np.floor(numbers)) & (numbers < LARGEST))
+    refuse(name, numbers, bad, "m", f"must be a whole number from 0 to {LARGEST - 1}")
+    return numbers.astype(np.int64)
+
+
+def _sizes(places: Places, shape: Shape | None) -> tuple[int, ...]:
+    met = tuple(int(index.max()) + 1 for index in places)
+    sizes = met if shape is None else (met[0], *shape)
+    for name, index, size in zip(PLACE, places, sizes, strict=True):
+        if index.max() >= size:
+            raise InvalidInput(f"{name}[m={index.argmax()}] = {index.max()}; it must be between 0 and {size - 1}")
+    if prod(sizes) > LARGEST:
+        raise InvalidInput(f"{len(places[0])} rows span {' x '.join(map(str, sizes))} places; is a column wrong?")
+    return sizes
+
+
+def _require_once(places: Places, sizes: tuple[int, ...], complete: bool) -> None:
+    """Refuse a place that two rows name; and, if all must be there, one that none names."""
+    named = np.sort(np.ravel_multi_index(places, sizes))
+    again = np.flatnonzero(named[1:] == named[:-1])
+    if again.size:
+        raise InvalidInput(f"two rows for {_place(named[again[0]], sizes)}; expected one")
+    if complete and len(named) < prod(sizes):
+        gaps = np.flatnonzero(named != np.arange(len(named)))
+        missing = gaps[0] if gaps.size else len(named)
+        raise InvalidInput(f"no row for {_place(missing, sizes)}; counting is from 0; give a default to fill gaps")
+
+
+def _place(flat: np.integer | int, sizes: tuple[int, ...]) -> str:
+    k, *place = np.unravel_index(int(flat), sizes)
+    return f"round {k} {located('hsa', place)}"
+
+
+def _csv(file: Path) -> Columns:
+    with file.open(encoding="utf-8-sig", newline="") as stream:
+        header = [title.strip() for title in next(csv.reader([stream.readline()]), [])]
+        known = [name for name in COLUMNS if name in header]
+        if not known:
+            raise SpecError(f"no header; the first line must name {', '.join(COLUMNS)}", str(file))
+        where = [header.index(name) for name in known]
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # of a table without rows
+            rows = np.loadtxt(stream, delimiter=",", quotechar='"', usecols=where, ndmin=2)
+    return dict(zip(known, rows.T, strict=True))
+
+
+def _parquet(file: Path) -> Columns:
+    try:
+        parquet = import_module("pyarrow.parquet")
+    except ImportError as problem:
+        raise MissingDependency('reading Parquet files needs pyarrow: pip install "amdp[frames]"') from problem
+    with file.open("rb") as stream:
+        table = parquet.ParquetFile(stream).read()
+    return {name: table.column(name).to_numpy() for name in COLUMNS if name in table.column_names}
+
+
+def _npz(file: Path) -> Columns:
+    # Opened here: numpy leaves a file that it cannot read open.
+    with file.open("rb") as stream:
+        archive = np.load(stream, allow_pickle=False)
+        if not isinstance(archive, np.lib.npyio.NpzFile):
+            raise SpecError("holds a single array; save named arrays with numpy.savez", str(file))
+        return {name: archive[name] for name in (*COLUMNS, "losses") if name in archive.files}
