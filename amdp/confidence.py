@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amdp import kernels
-from amdp.arrays import Bools, Floats, Policies, floats, located, refuse, require_index
+from amdp.arrays import Actions, Bools, Floats, Policies, floats, located, one_hot, refuse, require_index
 from amdp.errors import EmptyConfidenceSet, InvalidInput
 from amdp.kernels.rows import IntervalRows
 from amdp.mdp import CompiledDynamics, Kernel, Pairs, Segment, Shape, SingleKernel, next_state_first, require_places
@@ -150,6 +150,25 @@ class BernsteinBox(CompiledDynamics):
     def least_visits(self, policies: Policies, initial: int, pairs: Pairs) -> Floats:
         """Lower occupancy bounds `[n, m]`: the least that any kernel in the box allows."""
         return self._extreme_visits(policies, initial, pairs, 1.0)
+
+    def meets(
+        self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], rng: np.random.Generator
+    ) -> Bools:
+        """Whether policy `i` visits the pair of its step `[n]`: drawn with the greatest chance that the box allows."""
+        met = np.empty(len(actions), dtype=bool)
+        uniforms = rng.random(len(actions))
+        for step in np.unique(steps):
+            at, chosen = int(step), steps == step
+            place = [np.array([k]) for k in (at, segment.states[at], segment.actions[at])]
+            policies = one_hot(actions[chosen], self.shape[2])
+            met[chosen] = uniforms[chosen] < self.greatest_visits(policies, initial, Pairs(*place))[:, 0]
+        return met
+
+    def meets_all(self, actions: Actions, initial: int, segment: Segment, rng: np.random.Generator) -> Bools:
+        """Whether each policy visits each pair of the segment `[n, m]`: drawn with the greatest chances."""
+        pairs = Pairs(np.arange(len(segment.states)), segment.states, segment.actions)
+        uniforms = rng.random((len(actions), len(segment.states)))
+        return uniforms < self.greatest_visits(one_hot(actions, self.shape[2]), initial, pairs)
 
     def narrow(self, segment: Segment) -> Self:
         """The box after one more segment: rows that it visited are intersected with their new interval.

@@ -29,9 +29,10 @@ from amdp.arrays import (
     require_finite,
     require_index,
     require_row_sums,
+    require_whole,
 )
 from amdp.errors import InvalidInput
-from amdp.kernels.rows import DenseRows, Rows, SparseRows
+from amdp.kernels.rows import DensePaths, DenseRows, Paths, Rows, SparsePaths, SparseRows
 
 Shape = tuple[int, int, int]  # steps, states, actions
 
@@ -88,6 +89,14 @@ class Dynamics(Protocol):
     def greatest_visits(self, policies: Policies, initial: int, pairs: Pairs) -> Floats:
         """`[n, m]`: the greatest chance, over the kernels in the set, of being at each pair."""
 
+    def meets(
+        self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], rng: np.random.Generator
+    ) -> Bools:
+        """Draw `[n]`: whether policy `i` of `[n, h, s]` visits the pair of the segment's step `steps[i]`."""
+
+    def meets_all(self, actions: Actions, initial: int, segment: Segment, rng: np.random.Generator) -> Bools:
+        """Draw `[n, m]`: whether each of the policies `[n, h, s]` visits each pair of the segment."""
+
     def narrow(self, segment: Segment) -> Self:
         """What remains possible after a segment was seen."""
 
@@ -120,7 +129,7 @@ class CompiledDynamics(ABC):
         laid, by_step = _laid_out(costs)
         actions, values = _step_major(costs.shape)
         if not kernels.sweeps.induct(self.rows, laid, by_step, actions, values):
-            require_finite("costs", costs, "nhsa")
+            _refuse_costs(costs)
         return Sweep(actions.swapaxes(0, 1), values.swapaxes(0, 1), np.zeros(len(costs)))
 
     def follow(self, costs: Costs, wanted: Actions, slack: Floats) -> Sweep:
@@ -130,7 +139,7 @@ class CompiledDynamics(ABC):
         shortfall = np.empty(len(costs))
         by_steps = np.ascontiguousarray(wanted.transpose(1, 0, 2), dtype=np.int32)
         if not kernels.sweeps.follow(self.rows, laid, by_step, by_steps, slack, actions, values, shortfall):
-            require_finite("costs", costs, "nhsa")
+            _refuse_costs(costs)
         return Sweep(actions.swapaxes(0, 1), values.swapaxes(0, 1), shortfall)
 
 
@@ -169,6 +178,36 @@ class SingleKernel(CompiledDynamics):
     def narrow(self, segment: Segment) -> Self:
         """Itself: there is nothing left to learn."""
         return self
+
+    @property
+    @abstractmethod
+    def paths(self) -> Paths:
+        """Cumulative rows, from which trajectories are drawn."""
+
+    def meets(
+        self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], rng: np.random.Generator
+    ) -> Bools:
+        """Whether policy `i` visits the pair of its step `[n]`, on a simulated trajectory of its own."""
+        met = np.empty(len(actions), dtype=bool)
+        uniforms = rng.random((len(actions), len(segment.states)))
+        played, n_actions = _policies_first(actions), self.shape[2]
+        wanted = (segment.states, segment.actions)
+        kernels.paths.meets(self.paths, played, n_actions, initial, uniforms, *wanted, steps, met)
+        return met
+
+    def meets_all(self, actions: Actions, initial: int, segment: Segment, rng: np.random.Generator) -> Bools:
+        """Whether each policy visits each pair of the segment `[n, m]`, on one simulated trajectory each."""
+        met = np.empty((len(actions), len(segment.states)), dtype=bool)
+        uniforms = rng.random(met.shape)
+        played, n_actions = _policies_first(actions), self.shape[2]
+        kernels.paths.meets_all(self.paths, played, n_actions, initial, uniforms, segment.states, segment.actions, met)
+        return met
+
+    def walk(self, policy: Policies, initial: int, uniforms: Floats) -> Segment:
+        """The trajectory of one policy `[h, s, a]` that the numbers `uniforms[h, 2]` decide: action, then move."""
+        segment = Segment(np.empty(len(policy), np.int64), np.empty(len(policy), np.int64))
+        kernels.paths.walk(self.paths, policy, initial, uniforms, segment.states, segment.actions)
+        return segment
 
     def reachable(self, initial: int) -> Bools:
         """Whether some policy can be in a state at a step, `[h, s]`."""
@@ -244,6 +283,12 @@ class Kernel(SingleKernel):
         """The rows as the compiled sweeps read them."""
         return DenseRows(next_state_first(self.p[:1] if self.is_homogeneous else self.p))
 
+    @cached_property
+    def paths(self) -> DensePaths:
+        """Cumulative rows, from which trajectories are drawn."""
+        distinct = self.p[:1] if self.is_homogeneous else self.p
+        return DensePaths(np.cumsum(distinct, axis=-1).reshape(len(distinct), -1, distinct.shape[3]))
+
     def matrix(self, h: int) -> Floats:
         """The rows of step `h`, `[s*a, y]`."""
         step: Floats = self.p[h]
@@ -313,6 +358,15 @@ class SparseKernel(SingleKernel):
             np.concatenate([matrix.data for matrix in self.matrices]),
         )
 
+    @cached_property
+    def paths(self) -> SparsePaths:
+        """Cumulative rows, from which trajectories are drawn."""
+        starts, successors, chances = self.rows
+        cumulative = np.cumsum(chances)
+        first = starts[:, :-1].reshape(-1)
+        before = np.where(first > 0, cumulative[first - 1], 0.0)
+        return SparsePaths(starts, successors, cumulative - np.repeat(before, np.diff(starts).reshape(-1)))
+
     def matrix(self, h: int) -> Any:
         """The rows of step `h`, `[s*a, y]`, CSR."""
         return self.matrices[0 if self.is_homogeneous else h]
@@ -372,6 +426,7 @@ def next_state_first(rows: Floats) -> Floats:
 
 def require_steps(n_steps: int) -> None:
     """Refuse a horizon below one step."""
+    require_whole("n_steps", n_steps)
     if n_steps < 1:
         raise InvalidInput(f"n_steps = {n_steps}; it must be at least 1")
 
@@ -421,6 +476,17 @@ def _describe(kernel: SingleKernel) -> str:
     steps, states, actions = kernel.shape
     kind = "homogeneous, " if kernel.is_homogeneous else ""
     return f"{type(kernel).__name__}({kind}{steps} steps, {states} states, {actions} actions)"
+
+
+def _refuse_costs(costs: Costs) -> None:
+    """Say what made a sweep unsound."""
+    require_finite("costs", costs, "nhsa")
+    raise InvalidInput(f"costs reach {np.abs(costs).max():g}; their sums over steps and actions overflow")
+
+
+def _policies_first(actions: Actions) -> Actions:
+    """Policies `[n, h, s]` as a simulation reads them, one after another."""
+    return np.ascontiguousarray(actions, dtype=np.int32)
 
 
 def _step_major(shape: tuple[int, ...]) -> tuple[Actions, Floats]:

@@ -8,11 +8,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from amdp.kernels import noise as noise
+    from amdp.kernels import paths as paths
     from amdp.kernels import sweeps as sweeps
     from amdp.kernels import visits as visits
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name not in ("sweeps", "visits"):
+    if name not in ("noise", "paths", "sweeps", "visits"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{name}")

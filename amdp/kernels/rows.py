@@ -35,3 +35,20 @@ class IntervalRows(NamedTuple):
 
 
 Rows = DenseRows | SparseRows | IntervalRows
+
+
+class DensePaths(NamedTuple):
+    """Cumulative chances of each row over all next states."""
+
+    cumulative: Floats  # [D, s*a, y]
+
+
+class SparsePaths(NamedTuple):
+    """Cumulative chances of each row over its successors."""
+
+    starts: NDArray[np.int64]  # [D, s*a + 1], into the two below
+    successors: NDArray[np.int32]
+    cumulative: Floats
+
+
+Paths = DensePaths | SparsePaths

@@ -1,0 +1,1 @@
+"""Learners: each turns one distribution over policies into the next."""

@@ -1,0 +1,159 @@
+"""Follow the perturbed leader (Dai, Luo and Chen 2022, Algorithms 1, 2 and 3, through one class).
+
+Each round plays the policy that is cheapest for the sum of loss estimates plus fresh noise. Over a kernel this is
+Algorithm 1, over a box that narrows Algorithm 2, and with delayed feedback Algorithm 3. The pseudo-code draws the
+noise once; its analysis draws it anew each round, and so does `Ftpl`. `LiteralFtpl` is the pseudo-code to the letter.
+"""
+
+from dataclasses import dataclass, field, replace
+from math import ceil, sqrt
+from typing import Self
+
+import numpy as np
+
+from amdp.algorithms.perturbations import Exponential, Laplace, Perturbation
+from amdp.arrays import Actions, Floats, Policies, one_hot
+from amdp.errors import InvalidInput
+from amdp.estimators import Estimator, GeometricResampling, SharedResampling, WholeTable
+from amdp.feedback import Feedback, Weights
+from amdp.mdp import Domain, MarkovPolicies, Segment
+from amdp.oracles.base import Planner, PlanningOracle, Status, bind
+from amdp.oracles.markov.dynamic_programming import BackwardInduction
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbedLeader:
+    """The policy that is cheapest for `total` plus noise: a distribution over deterministic policies."""
+
+    planner: Planner = field(repr=False)
+    perturbation: Perturbation
+    total: Floats = field(repr=False)  # [h, s, a], the sum of the loss estimates so far
+
+    @property
+    def domain(self) -> Domain:
+        """The policies that are drawn from."""
+        return self.planner.domain
+
+    def sample(self, n: int, rng: np.random.Generator) -> Actions:
+        """`n` independent policies `[n, h, s]`."""
+        return self._leaders(self.perturbation.perturbed(self.total, n, rng))
+
+    def draw(self, rng: np.random.Generator) -> Policies:
+        """One policy `[h, s, a]`."""
+        return one_hot(self.sample(1, rng)[0], self.domain.shape[2])
+
+    def _leaders(self, costs: Floats) -> Actions:
+        # A policy that is only feasible would be drawn from another law than the analysis speaks of.
+        return self.planner.minimize(costs).require(Status.OPTIMAL).actions
+
+
+@dataclass(frozen=True, eq=False)
+class StubbornLeader(PerturbedLeader):
+    """A perturbed leader that plays with the same noise all its life; its resampling trials are fresh."""
+
+    noise: Floats = field(repr=False, kw_only=True)  # [h, s, a]
+
+    def draw(self, rng: np.random.Generator) -> Policies:
+        """One policy `[h, s, a]`, the same as long as `total` is the same."""
+        return one_hot(self._leaders((self.total + self.noise)[None])[0], self.domain.shape[2])
+
+
+@dataclass(frozen=True)
+class Ftpl:
+    """Follow the perturbed leader, with fresh noise each round."""
+
+    perturbation: Perturbation
+    estimator: Estimator
+    oracle: PlanningOracle = field(default_factory=BackwardInduction)
+
+    @classmethod
+    def tuned(
+        cls,
+        domain: Domain,
+        rounds: int,
+        total_delay: int = 0,
+        *,
+        oracle: str | PlanningOracle = "dp",
+        shared: bool = False,
+        multiplier: float = 1.0,
+    ) -> Self:
+        """The theorems' parameters: rate `1 / sqrt(HSA(K + D))`, limit `sqrt(SAK/H)`; `multiplier` scales the rate."""
+        limit = resampling_limit(domain, rounds)
+        rate = multiplier * laplace_rate(domain, rounds, total_delay)
+        estimator: Estimator = SharedResampling(limit) if shared else GeometricResampling(limit)
+        return cls(Laplace(rate), estimator, bind(oracle, domain).oracle)
+
+    @property
+    def feedback(self) -> type:
+        """The kind of feedback that its estimator understands."""
+        return self.estimator.feedback
+
+    def start(self, domain: Domain, rng: np.random.Generator) -> PerturbedLeader:
+        """No losses yet: the noise alone decides."""
+        return PerturbedLeader(self.oracle.bind(domain), self.perturbation, np.zeros(domain.shape))
+
+    def observe(self, source: PerturbedLeader, segment: Segment) -> PerturbedLeader:
+        """Narrow the dynamics; a kernel stays what it is."""
+        domain = source.domain
+        narrowed = domain.dynamics.narrow(segment)
+        if narrowed is domain.dynamics:
+            return source
+        return replace(source, planner=self.oracle.bind(MarkovPolicies(narrowed, domain.initial)))
+
+    def weigh(self, source: PerturbedLeader, segment: Segment, rng: np.random.Generator) -> Weights:
+        """As its estimator does."""
+        return self.estimator.weigh(source, segment, rng)
+
+    def learn(self, source: PerturbedLeader, feedback: Feedback) -> PerturbedLeader:
+        """Add the estimate of the losses to the sum."""
+        if not isinstance(feedback, self.feedback):
+            raise InvalidInput(
+                f"{type(self.estimator).__name__} understands {self.feedback.__name__}, not {type(feedback).__name__}"
+            )
+        return replace(source, total=self.estimator.add(source.total, feedback))
+
+
+class LiteralFtpl(Ftpl):
+    """The pseudo-code to the letter: noise drawn once, before the first round.
+
+    Under bandit feedback its regret is linear: the estimates reveal the noise. It is here to show that.
+    """
+
+    def start(self, domain: Domain, rng: np.random.Generator) -> StubbornLeader:
+        """Draw the noise of a lifetime."""
+        nothing = np.zeros(domain.shape)
+        noise = self.perturbation.perturbed(nothing, 1, rng)[0]
+        return StubbornLeader(self.oracle.bind(domain), self.perturbation, nothing, noise=noise)
+
+
+def follow_the_perturbed_leader(
+    domain: Domain, rounds: int, *, oracle: str | PlanningOracle = "dp", multiplier: float = 1.0
+) -> Ftpl:
+    """Full information: FPL of Wang and Dong (2020) over a kernel, FPOP of Neu et al. (2012) over a box.
+
+    Exponential noise of rate `sqrt((1 + ln SA) / (H^2 K))`, subtracted [derived]. The printed FPOP draws noise once an
+    epoch and uses L1 sets [from memory]; here the noise is fresh each round and the set is the domain's box.
+    """
+    steps, states, actions = domain.shape
+    rate = multiplier * sqrt((1.0 + np.log(states * actions)) / (steps**2 * _at_least_one(rounds)))
+    return Ftpl(Exponential(rate), WholeTable(), bind(oracle, domain).oracle)
+
+
+def laplace_rate(domain: Domain, rounds: int, total_delay: int = 0) -> float:
+    """`1 / sqrt(HSA(K + D))`."""
+    steps, states, actions = domain.shape
+    if total_delay < 0:
+        raise InvalidInput(f"total_delay = {total_delay}; it must not be negative")
+    return 1.0 / sqrt(steps * states * actions * (_at_least_one(rounds) + total_delay))
+
+
+def resampling_limit(domain: Domain, rounds: int) -> int:
+    """`sqrt(SAK/H)`, rounded up, at least 1."""
+    steps, states, actions = domain.shape
+    return max(1, ceil(sqrt(states * actions * _at_least_one(rounds) / steps)))
+
+
+def _at_least_one(rounds: int) -> int:
+    if rounds < 1:
+        raise InvalidInput(f"rounds = {rounds}; it must be at least 1")
+    return rounds

@@ -1,0 +1,83 @@
+"""Trajectories, compiled: one uniform number decides each move, so that all learners can meet the same luck."""
+
+import numpy as np
+from numba import njit
+from numba.extending import overload
+
+from amdp.kernels.rows import DensePaths, SparsePaths
+
+_fast = njit(cache=True, error_model="numpy")
+
+
+@_fast
+def _pick(cumulative, uniform):
+    """First index whose cumulative chance exceeds its share `uniform` of the whole; by halving."""
+    low, high = 0, cumulative.size - 1
+    target = uniform * cumulative[high]
+    while low < high:
+        middle = (low + high) // 2
+        if cumulative[middle] > target:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def move(rows, h, row, uniform):
+    """The next state after a row of step `h`."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(move)
+def _move(rows, h, row, uniform):
+    return _MOVE[rows.instance_class]
+
+
+def _move_dense(rows, h, row, uniform):
+    return _pick(rows.cumulative[h if rows.cumulative.shape[0] > 1 else 0, row], uniform)
+
+
+def _move_sparse(rows, h, row, uniform):
+    starts = rows.starts[h if rows.starts.shape[0] > 1 else 0]
+    low, high = starts[row], starts[row + 1]
+    return np.int64(rows.successors[low + _pick(rows.cumulative[low:high], uniform)])
+
+
+_MOVE = {DensePaths: _move_dense, SparsePaths: _move_sparse}
+
+
+@_fast
+def meets(rows, actions, n_actions, initial, uniforms, wanted_states, wanted_actions, steps, met):
+    """Whether policy `i` of `[n, h, s]` is at the wanted pair of step `steps[i]`, on a trajectory of its own."""
+    for i in range(met.size):
+        s = initial
+        last = steps[i]
+        for h in range(last):
+            s = move(rows, h, s * n_actions + actions[i, h, s], uniforms[i, h])
+        met[i] = s == wanted_states[last] and actions[i, last, s] == wanted_actions[last]
+
+
+@_fast
+def meets_all(rows, actions, n_actions, initial, uniforms, wanted_states, wanted_actions, met):
+    """Whether each of the policies `[n, h, s]` is at the wanted pair of each step, `met[n, m]`, on one trajectory."""
+    n, m = met.shape
+    for i in range(n):
+        s = initial
+        for h in range(m):
+            a = actions[i, h, s]
+            met[i, h] = s == wanted_states[h] and a == wanted_actions[h]
+            if h + 1 < m:
+                s = move(rows, h, s * n_actions + a, uniforms[i, h])
+
+
+@_fast
+def walk(rows, policy, initial, uniforms, states, actions):
+    """One trajectory of a policy `[h, s, a]`; `uniforms[h]` holds one number for the action and one for the move."""
+    n_actions = policy.shape[2]
+    s = initial
+    for h in range(states.size):
+        a = _pick(np.cumsum(policy[h, s]), uniforms[h, 0])
+        states[h] = s
+        actions[h] = a
+        if h + 1 < states.size:
+            s = move(rows, h, s * n_actions + a, uniforms[h, 1])
