@@ -26,7 +26,7 @@ class Answer:
     """What a solver leaves: the mass `[h, s, a]` of its policy (None: no policy), and how it stopped."""
 
     mass: Floats | None
-    status: Status
+    status: Status  # FEASIBLE: at a limit, with or without a policy; FAILED: it gave up
     iterations: int = 0
     note: str = ""
 
@@ -83,23 +83,27 @@ class SolverPlanner(Planner):
         )
 
     def _one(self, cost: Costs) -> tuple[Sweep, Answer, int]:
-        """One solve; an answer that the sweep disproves is asked again from a cold start."""
+        """One solve; a solver that gives up, or that the sweep disproves, is asked again from a cold start."""
         # A power of two: costs that did not change stay what they were to the solver, to the last digit.
         scale = 2.0 ** frexp(max(cost.max(), -cost.min()) or 0.5)[1]
         rebuilds = 0
         while True:
             answer = self.solver.solve(cost[0] / scale)
-            if answer.mass is None:
-                answer = replace(answer, status=Status.FAILED)
             sweep = settle(self.domain, cost, visited_actions(answer.mass, cost.shape), SAME * scale)
-            proved = -sweep.shortfall[0] <= self.gap * scale * cost.shape[1]
-            if answer.status is not Status.OPTIMAL or proved:
-                return sweep, answer, rebuilds
-            if rebuilds:
-                disproved = "optimal by the solver, not by the check"
-                return sweep, replace(answer, status=Status.FEASIBLE, note=disproved), rebuilds
+            proved = answer.mass is not None and -sweep.shortfall[0] <= self.gap * scale * cost.shape[1]
+            if answer.status is Status.FEASIBLE or (answer.status is Status.OPTIMAL and proved) or rebuilds:
+                return sweep, _honest(answer, proved), rebuilds
             self.solver.restart()
             rebuilds = 1
+
+
+def _honest(answer: Answer, proved: bool) -> Answer:
+    """The answer with the status that it deserves."""
+    if answer.mass is None:
+        return replace(answer, status=Status.FAILED)
+    if answer.status is Status.OPTIMAL and not proved:
+        return replace(answer, status=Status.FEASIBLE, note="optimal by the solver, not by the check")
+    return answer
 
 
 def visited_actions(mass: Floats | None, shape: tuple[int, ...]) -> Actions:

@@ -139,6 +139,11 @@ def test_an_answer_at_a_limit_that_happens_to_be_best_is_still_not_called_optima
     assert plans.objective[0] == plans.bound[0]
 
 
+def test_a_solver_that_gives_up_is_asked_again_from_a_cold_start() -> None:
+    plans = scripted(Answer(None, Status.FAILED, note="gave up"), RIGHT).minimize(COST[None])
+    assert (plans.status, plans.report.rebuilds, plans.report.note) == (Status.OPTIMAL, 1, "")
+
+
 @pytest.mark.parametrize("status", [Status.FAILED, Status.FEASIBLE, Status.OPTIMAL])
 def test_an_answer_without_a_policy_has_failed_whatever_the_solver_says(status: Status) -> None:
     plans = scripted(Answer(None, status, note="nothing found")).minimize(COST[None])
@@ -150,7 +155,7 @@ def test_an_answer_without_a_policy_has_failed_whatever_the_solver_says(status: 
 
 
 def test_the_worst_member_names_the_batch() -> None:
-    planner = scripted(RIGHT, Answer(None, Status.FAILED, note="gave up"), RIGHT)
+    planner = scripted(RIGHT, Answer(None, Status.FEASIBLE, note="time limit"), RIGHT)
     plans = planner.minimize(np.stack([COST, COST, COST]))
     assert plans.status is Status.FAILED
     assert_array_equal(plans.objective, [BEST.objective, np.inf, BEST.objective])

@@ -87,7 +87,7 @@ class _Cvxpy:
     def _answer(self) -> Answer:
         status = _STATUSES.get(self._problem.status, Status.FAILED)
         if status is Status.FAILED or self._x.value is None:
-            return Answer(None, Status.FAILED, note=str(self._problem.status))
+            return Answer(None, status, note=str(self._problem.status))
         iterations = int(self._problem.solver_stats.num_iters or 0)
         mass = self._x.value[: int(np.prod(self._shape))].reshape(self._shape)
         return Answer(mass, status, iterations, "" if status is Status.OPTIMAL else self._problem.status)

@@ -155,7 +155,7 @@ class _Highs:
         feasible = info.primal_solution_status == highspy.SolutionStatus.kSolutionStatusFeasible
         if status is Status.FAILED or not feasible:
             self._last = None
-            return Answer(None, Status.FAILED, iterations, note or "no feasible point")
+            return Answer(None, status, iterations, note or "no feasible point")
         solution = self._highs.getSolution().col_value
         self._last = np.fromiter(solution, np.float64, self._rows.n_pairs).reshape(self._rows.shape)
         return Answer(self._last, status, iterations, note)

@@ -69,6 +69,7 @@ class _Pulp:
         }
         inflow = self._box_flow(domain.dynamics) if isinstance(domain.dynamics, BernsteinBox) else self._flow(domain)
         self._balance(inflow, domain.initial)
+        self._limited = settings.seconds < inf
         self._command = _command(settings)
         self.name = f"PuLP {pulp.__version__} with {settings.solver}"
 
@@ -83,7 +84,8 @@ class _Pulp:
         self.problem.solve(self._command)
         status = _status(self.problem)
         if status is Status.FAILED:
-            return Answer(None, status, note=pulp.LpStatus[self.problem.status])
+            stopped = Status.FEASIBLE if self._limited else Status.FAILED
+            return Answer(None, stopped, note=pulp.LpStatus[self.problem.status])
         mass = np.array([variable.value() or 0.0 for variable in self.pairs.values()]).reshape(self._shape)
         return Answer(mass, status, note="" if status is Status.OPTIMAL else "stopped at a limit")
 
