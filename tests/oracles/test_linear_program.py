@@ -246,7 +246,7 @@ import numpy as np, scipy
 from amdp import MarkovPolicies, SparseKernel, bind
 from amdp.oracles.markov.linear_program import LONG_SOLVE
 
-steps, states, actions = 60, 500, 6
+steps, states, actions = 60, 1500, 6
 rng = np.random.default_rng(0)
 pair, successor = np.repeat(np.arange(states * actions), 2), rng.integers(states, size=2 * states * actions)
 rows = scipy.sparse.csr_array((np.full(len(pair), 0.5), (pair, successor)), shape=(states * actions, states))
@@ -262,7 +262,7 @@ def press():
     sent.append(time.perf_counter())
     os.kill(os.getpid(), signal.SIGINT)
 
-threading.Timer(1.0, press).start()
+threading.Timer(0.5, press).start()
 try:
     planner.minimize(rng.random((1, *domain.shape)))
     print("finished")
