@@ -1,0 +1,232 @@
+"""FTPL: noise, whole episodes against the printed algorithm in numpy, what is left besides the kernels, growth."""
+
+import resource
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amdp import Kernel, MarkovPolicies, kernels, losses
+from amdp.algorithms.ftpl import Ftpl, PerturbedLeader
+from amdp.algorithms.perturbations import Laplace
+from amdp.feedback import Bandit
+from amdp.mdp import Shape
+from amdp.regret import measure
+from amdp.seeding import Streams
+from amdp.simulation import Episodic, Game, play
+from benchmarks import worlds
+from benchmarks.results import Row, as_long, at_least, at_most, faster
+from benchmarks.timing import Call, Effort, side_by_side
+
+Rows = Iterator[Row]
+
+SEED = 20_261
+SMALL: Shape = (10, 10, 4)  # steps, states, actions
+ROUNDS = 10_000  # what the learners are tuned for
+WARM_UP = 300  # rounds played before the clock runs: estimates as large as in mid-game
+
+
+def noise(effort: Effort) -> Rows:
+    """Laplace noise for a batch of perturbed losses."""
+    rng = np.random.default_rng(SEED)
+    total, n = rng.random(SMALL), 128
+    size = (SMALL[0], n, *SMALL[1:])
+    contestants: dict[str, Call] = {
+        "amdp": partial(Laplace(0.01).perturbed, total, n, rng),
+        "Generator.laplace": lambda: total[:, None] + rng.laplace(scale=100.0, size=size),
+    }
+    times = side_by_side(contestants, effort)
+    yield faster("Laplace noise", _sizes(SMALL, n=n), times, "amdp", "Generator.laplace", at_least(5.0))
+
+
+def episode(effort: Effort) -> Rows:
+    """One whole episode in mid-game: play, resample, learn."""
+    rng = np.random.default_rng(SEED)
+    kernel = worlds.kernel(SMALL, rng)
+    contestants: dict[str, Call] = {
+        "shared": _round(kernel, shared=True),
+        "independent": _round(kernel, shared=False),
+        "numpy, trial by trial": _printed(kernel),
+    }
+    few = Effort(min(effort.rounds, 5), 0.0, 0.0) if effort.seconds else effort
+    times = side_by_side(contestants, few)
+    goals = {"shared": at_least(60.0), "independent": at_least(30.0)}
+    for name, goal in goals.items():
+        yield faster(f"episode, {name} trials", _sizes(SMALL, K=ROUNDS), times, name, "numpy, trial by trial", goal)
+
+
+def overhead(effort: Effort) -> Rows:
+    """A round of `play` against its compiled kernels alone, run as often and on as much."""
+    rng = np.random.default_rng(SEED)
+    kernel = worlds.kernel(SMALL, rng)
+    contestants = {"round": _round(kernel, shared=True, fixed_trials=True), "kernels": _kernels_alone(kernel)}
+    times = side_by_side(contestants, effort)
+    yield as_long("round, shared trials", _sizes(SMALL, K=ROUNDS), times, "round", "kernels", at_most(1.15))
+
+
+def growth(effort: Effort) -> Rows:
+    """Seconds an episode as each size doubles, and the exponent; theory: S^2 (products) or less, A, H and sqrt(K)."""
+    axes = {"H": 0, "S": 1, "A": 2}
+    for letter, axis in axes.items():
+        sizes = [4, 8, 16, 32] if letter != "A" else [2, 4, 8]
+        shapes = [_resized((8, 8, 4), axis, size) for size in sizes]
+        yield _exponent(
+            letter, sizes, [_seconds(shape, ROUNDS, effort) for shape in shapes], 2.0 if letter == "S" else 1.0
+        )
+    rounds = [1_000, 10_000, 100_000]
+    yield _exponent("K", rounds, [_seconds(SMALL, k, effort) for k in rounds], 0.5)
+
+
+def long_run(effort: Effort) -> Rows:
+    """Bandit feedback, known transitions, one core: seconds and memory of a whole run."""
+    rounds = 100_000 if effort.seconds else 200
+    rng = np.random.default_rng(SEED)
+    kernel = worlds.kernel(SMALL, rng)
+    game = Game(Episodic(kernel), losses.named("bernoulli", SMALL, rounds, SEED, rng.random(SMALL)))
+    domain = MarkovPolicies(kernel)
+    learner = Ftpl.tuned(domain, rounds, shared=True)
+    list(islice(play(game, learner, domain, Streams.from_seed(0)), 50))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    began = perf_counter()
+    regret = measure(game, play(game, learner, domain, Streams.from_seed(0)), checkpoints=[rounds])
+    seconds = perf_counter() - began
+    grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+    note = f"regret {regret.low[-1]:.0f}, {regret.trials[-1] / rounds:.0f} trials a round, {grown:.0f} MB more memory"
+    yield Row("whole run, shared trials", "", seconds, seconds / rounds, "s", _sizes(SMALL, K=rounds), note=note)
+
+
+CASES = {"noise": noise, "episode": episode, "overhead": overhead, "growth": growth, "long-run": long_run}
+
+
+def _leader(kernel: Kernel, rounds: int, shared: bool) -> tuple[Ftpl, PerturbedLeader]:
+    """A learner and its distribution in mid-game."""
+    domain = MarkovPolicies(kernel)
+    learner = Ftpl.tuned(domain, rounds, shared=shared)
+    rng = np.random.default_rng(SEED)
+    source = learner.start(domain, rng)
+    for _ in range(WARM_UP):
+        segment = kernel.walk(source.draw(rng), 0, rng.random((kernel.shape[0], 2)))
+        weights = learner.weigh(source, segment, rng)
+        source = learner.learn(source, Bandit.told(rng.random(kernel.shape), segment, weights))
+    return learner, source
+
+
+def _round(kernel: Kernel, shared: bool, rounds: int = ROUNDS, fixed_trials: bool = False) -> Call:
+    """One round after the warm-up, always from the same distribution."""
+    learner, source = _leader(kernel, rounds, shared)
+    table = np.random.default_rng(SEED).random(kernel.shape)
+    rng = np.random.default_rng(SEED + 1)
+
+    def call() -> object:
+        luck = np.random.default_rng(SEED + 1) if fixed_trials else rng
+        segment = kernel.walk(source.draw(luck), 0, luck.random((kernel.shape[0], 2)))
+        weights = learner.weigh(source, segment, luck)
+        return learner.learn(source, Bandit.told(table, segment, weights))
+
+    return call
+
+
+def _kernels_alone(kernel: Kernel) -> Call:
+    """The noise, sweeps and simulations of the same round as `_round(fixed_trials=True)`, and nothing else."""
+    learner, source = _leader(kernel, ROUNDS, shared=True)
+    rng = np.random.default_rng(SEED + 1)
+    segment = kernel.walk(source.draw(rng), 0, rng.random((kernel.shape[0], 2)))
+    trials = learner.weigh(source, segment, rng).trials
+    batches, size, left = [1], 32, trials
+    while left > 0:
+        batches.append(min(size, left))
+        left -= batches[-1]
+        size = min(2 * size, 256)
+    steps, states, actions = kernel.shape
+    work = [_scratch(steps, n, states, actions, rng) for n in batches]
+    center = source.total.reshape(steps, -1)
+    rows, paths = kernel.rows, kernel.paths
+
+    def call() -> object:
+        for lanes, costs, chosen, values, uniforms, met in work:
+            kernels.noise.add_laplace(lanes, 100.0, center, costs.reshape(steps, costs.shape[1], -1))
+            kernels.sweeps.induct(rows, costs, True, chosen, values)
+            one_by_one = np.ascontiguousarray(chosen.swapaxes(0, 1))
+            kernels.paths.meets_all(paths, one_by_one, actions, 0, uniforms, segment.states, segment.actions, met)
+        return None
+
+    return call
+
+
+def _scratch(steps: int, n: int, states: int, actions: int, rng: np.random.Generator) -> tuple[NDArray[Any], ...]:
+    return (
+        rng.integers(2**63, size=(4, kernels.noise.LANES)).astype(np.uint64),
+        np.empty((steps, n, states, actions)),
+        np.empty((steps, n, states), dtype=np.int32),
+        np.empty((steps, n, states)),
+        rng.random((n, steps)),
+        np.empty((n, steps), dtype=bool),
+    )
+
+
+def _printed(kernel: Kernel) -> Call:
+    """The printed algorithm: for each step, trial after trial, each a numpy backward induction and a simulation."""
+    _, source = _leader(kernel, ROUNDS, shared=False)
+    steps, states, _ = kernel.shape
+    rate, limit = (
+        1.0 / np.sqrt(np.prod(kernel.shape) * ROUNDS),
+        int(np.ceil(np.sqrt(np.prod(SMALL[1:]) * ROUNDS / steps))),
+    )
+    rng = np.random.default_rng(SEED + 1)
+
+    def leader() -> NDArray[np.int64]:
+        costs = source.total + rng.laplace(scale=1.0 / rate, size=kernel.shape)
+        value, policy = np.zeros(states), np.empty((steps, states), dtype=np.int64)
+        for h in reversed(range(steps)):
+            ahead = costs[h] + (kernel.p[h] @ value if h < steps - 1 else 0.0)
+            policy[h], value = ahead.argmin(axis=1), ahead.min(axis=1)
+        return policy
+
+    def path(policy: NDArray[np.int64], length: int) -> list[int]:
+        visited = [0]
+        for h in range(length - 1):
+            s = visited[-1]
+            visited.append(int(rng.choice(states, p=kernel.p[h, s, policy[h, s]])))
+        return visited
+
+    def call() -> object:
+        played = leader()
+        visited = path(played, steps)
+        counts = []
+        for h, s in enumerate(visited):
+            count, met = 0, False
+            while count < limit and not met:
+                other = leader()
+                met = path(other, h + 1)[-1] == s and other[h, s] == played[h, s]
+                count += 1
+            counts.append(count)
+        return counts
+
+    return call
+
+
+def _resized(shape: Shape, axis: int, size: int) -> Shape:
+    steps, states, actions = (size if i == axis else old for i, old in enumerate(shape))
+    return steps, states, actions
+
+
+def _seconds(shape: Shape, rounds: int, effort: Effort) -> float:
+    kernel = worlds.kernel(shape, np.random.default_rng(SEED))
+    return side_by_side({"round": _round(kernel, shared=True, rounds=rounds)}, effort).median("round")
+
+
+def _exponent(letter: str, sizes: list[int], seconds: list[float], theory: float) -> Row:
+    slope = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+    note = f"exponent {slope:.2f} (theory {theory:g}): " + ", ".join(
+        f"{letter}={size} {1e3 * one:.2f} ms" for size, one in zip(sizes, seconds, strict=True)
+    )
+    return Row(f"growth in {letter}", "theory", slope, theory, "", goal=None, note=note)
+
+
+def _sizes(shape: Shape, **others: int) -> dict[str, int]:
+    steps, states, actions = shape
+    return {"S": states, "A": actions, "H": steps, **others}
