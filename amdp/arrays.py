@@ -24,7 +24,10 @@ ROW_TOLERANCE = 1e-8
 def floats(name: str, array: ArrayLike, axes: str) -> Floats:
     """`array` as float64 with one dimension for each letter of `axes`."""
     try:
-        result = np.asarray(array, dtype=np.float64)
+        given = np.asarray(array)
+        if given.dtype.kind not in "biuf":
+            raise TypeError(f"it holds {given.dtype}")
+        result = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as problem:
         raise InvalidInput(f"{name} is not an array of numbers: {problem}") from problem
     if result.ndim != len(axes):

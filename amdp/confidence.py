@@ -93,13 +93,17 @@ class BernsteinBox(CompiledDynamics):
 
     @classmethod
     def exactly(cls, kernel: SingleKernel) -> Self:
-        """The box that holds one kernel only; rows that sum to 1 but for rounding are divided by their sum."""
+        """The box that holds one kernel only; rows that sum to 1 but for rounding are divided by their sum.
+
+        A row of zeros, which cannot be reached, becomes the whole simplex.
+        """
         p = kernel.dense().p
         distinct = p[:1] if kernel.is_homogeneous else p
         sums = distinct.sum(axis=-1, keepdims=True)
         rounded = (np.abs(sums - 1.0) > EMPTY_TOLERANCE) & (sums > 0.0)
-        rows = np.broadcast_to(distinct / np.where(rounded, sums, 1.0), p.shape)
-        return cls(rows, rows)
+        rows = distinct / np.where(rounded, sums, 1.0)
+        upper = np.where(sums == 0.0, 1.0, rows)
+        return cls(np.broadcast_to(rows, p.shape), np.broadcast_to(upper, p.shape))
 
     @classmethod
     def from_counts(cls, visits: ArrayLike, radius: Radius) -> Self:
@@ -127,6 +131,8 @@ class BernsteinBox(CompiledDynamics):
 
     def contains(self, kernel: SingleKernel, tolerance: float = 1e-12) -> bool:
         """Whether `kernel` lies in the box, at every step that has a successor."""
+        if kernel.shape != self.shape:
+            raise InvalidInput(f"the kernel has shape {kernel.shape}; the box has {self.shape}")
         p = kernel.dense().p
         below, above = p[:-1] < self.lower[:-1] - tolerance, p[:-1] > self.upper[:-1] + tolerance
         return not bool(below.any() or above.any())

@@ -53,6 +53,9 @@ class Pairs:
     states: NDArray[np.int64]
     actions: NDArray[np.int64]
 
+    def __post_init__(self) -> None:
+        _freeze_integers(self, "steps", "states", "actions")
+
     @classmethod
     def all(cls, shape: Shape) -> Self:
         """Every `(h, s, a)`, in C order."""
@@ -66,6 +69,9 @@ class Segment:
     states: NDArray[np.int64]  # [m]
     actions: NDArray[np.int64]  # [m]
     start: int = 0  # the step of the first entry
+
+    def __post_init__(self) -> None:
+        _freeze_integers(self, "states", "actions")
 
 
 @runtime_checkable
@@ -119,13 +125,17 @@ class CompiledDynamics(ABC):
 
     def least_expectation(self, h: int, values: Floats) -> Floats:
         """Least expected value `[n, s, a]` of the next state, for each of `values` `[n, y]`."""
-        _, states, actions = self.shape
+        steps, states, actions = self.shape
+        require_index("h", h, steps)
+        if values.ndim != 2 or values.shape[1] != states:
+            raise InvalidInput(f"values has shape {values.shape}; expected (n, {states})")
         out = np.empty((len(values), states * actions))
         kernels.sweeps.expectations(self.rows, h, np.ascontiguousarray(values), out)
         return out.reshape(-1, states, actions)
 
     def cheapest(self, costs: Costs) -> Sweep:
         """Backward induction for each of `costs` `[n, h, s, a]`."""
+        self._require_shape("costs", costs, self.shape)
         laid, by_step = _laid_out(costs)
         actions, values = _step_major(costs.shape)
         if not kernels.sweeps.induct(self.rows, laid, by_step, actions, values):
@@ -134,6 +144,13 @@ class CompiledDynamics(ABC):
 
     def follow(self, costs: Costs, wanted: Actions, slack: Floats) -> Sweep:
         """The backward sweep of given actions; see `amdp.kernels.sweeps.follow`."""
+        n = len(costs)
+        self._require_shape("costs", costs, self.shape)
+        self._require_shape("actions", wanted, self.shape[:2])
+        if len(wanted) != n or len(slack) != n:
+            raise InvalidInput(f"{n} costs, {len(wanted)} policies, {len(slack)} slacks; give as many of each")
+        if wanted.min() < -1 or wanted.max() >= self.shape[2]:
+            raise InvalidInput(f"actions run from {wanted.min()} to {wanted.max()}; they are 0 to {self.shape[2] - 1}")
         laid, by_step = _laid_out(costs)
         actions, values = _step_major(costs.shape)
         shortfall = np.empty(len(costs))
@@ -141,6 +158,11 @@ class CompiledDynamics(ABC):
         if not kernels.sweeps.follow(self.rows, laid, by_step, by_steps, slack, actions, values, shortfall):
             _refuse_costs(costs)
         return Sweep(actions.swapaxes(0, 1), values.swapaxes(0, 1), shortfall)
+
+    def _require_shape(self, name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
+        # Compiled code does not look: a wrong shape would read foreign memory.
+        if array.ndim != len(shape) + 1 or array.shape[1:] != shape or len(array) == 0:
+            raise InvalidInput(f"{name} has shape {array.shape}; expected (n, {', '.join(map(str, shape))})")
 
 
 class SingleKernel(CompiledDynamics):
@@ -362,10 +384,9 @@ class SparseKernel(SingleKernel):
     def paths(self) -> SparsePaths:
         """Cumulative rows, from which trajectories are drawn."""
         starts, successors, chances = self.rows
-        cumulative = np.cumsum(chances)
-        first = starts[:, :-1].reshape(-1)
-        before = np.where(first > 0, cumulative[first - 1], 0.0)
-        return SparsePaths(starts, successors, cumulative - np.repeat(before, np.diff(starts).reshape(-1)))
+        cumulative = np.empty_like(chances)
+        kernels.paths.cumulate(starts, chances, cumulative)
+        return SparsePaths(starts, successors, cumulative)
 
     def matrix(self, h: int) -> Any:
         """The rows of step `h`, `[s*a, y]`, CSR."""
@@ -416,6 +437,18 @@ class StationaryPolicies:
 
 
 Domain = MarkovPolicies | StationaryPolicies
+
+
+def _freeze_integers(owner: object, *names: str) -> None:
+    """Turn the named fields into int64 arrays of one axis and one length, or refuse them."""
+    arrays = [np.asarray(getattr(owner, name)) for name in names]
+    for name, array in zip(names, arrays, strict=True):
+        if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) != len(arrays[0]):
+            raise InvalidInput(
+                f"{name} has shape {array.shape} of {array.dtype}; "
+                f"{', '.join(names)} must be lists of whole numbers of one length"
+            )
+        object.__setattr__(owner, name, array.astype(np.int64, copy=False))
 
 
 def next_state_first(rows: Floats) -> Floats:

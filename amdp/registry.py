@@ -1,7 +1,8 @@
 """Find a class by its short name through entry points; only what is named is loaded."""
 
+import re
 from dataclasses import fields
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, requires
 from importlib.util import find_spec
 from typing import Any
 
@@ -21,7 +22,7 @@ def find(group: str, name: str) -> Any:
     try:
         return known[name].load()
     except ModuleNotFoundError as problem:
-        raise MissingDependency(f"{name!r} needs {problem.name}: pip install {problem.name}") from problem
+        raise MissingDependency(f"{name!r} needs {problem.name}: {remedy([problem.name or name])}") from problem
 
 
 def create(group: str, name: str, options: dict[str, Any]) -> Any:
@@ -49,7 +50,13 @@ def require(user: str, packages: tuple[str, ...]) -> None:
     """Refuse to go on without the packages that `user` needs."""
     absent = missing(packages)
     if absent:
-        raise MissingDependency(f"{user} needs {', '.join(absent)}: pip install {' '.join(absent)}")
+        raise MissingDependency(f"{user} needs {', '.join(absent)}: {remedy(absent)}")
+
+
+def remedy(absent: list[str]) -> str:
+    """The command that installs absent packages, in the versions that amdp works with."""
+    pinned = {re.split(r"[^\w.-]", line)[0]: line.partition(";")[0].strip() for line in requires("amdp") or []}
+    return " ".join(["pip install", *(f'"{pinned.get(name, name)}"' for name in absent)]) if absent else ""
 
 
 def _entries(group: str) -> dict[str, EntryPoint]:

@@ -13,7 +13,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.optimize import linprog
 from worlds import World, box_around, box_worlds, kernel_inside, random_kernel, random_policies, random_rows, seeds
 
-from amdp import BernsteinBox, EmptyConfidenceSet, InvalidInput, Kernel, Pairs, Radius, Segment, occupancy
+from amdp import (
+    BernsteinBox,
+    EmptyConfidenceSet,
+    InvalidInput,
+    Kernel,
+    MarkovPolicies,
+    Pairs,
+    Radius,
+    Segment,
+    bind,
+    occupancy,
+)
 from amdp.arrays import Floats
 from amdp.mdp import Shape
 
@@ -450,9 +461,20 @@ def test_bounds_of_different_or_wrong_shapes_are_refused() -> None:
         BernsteinBox(lower, upper, np.zeros((1, 3, 2, 3), dtype=np.int64))
 
 
-def test_a_kernel_with_empty_rows_cannot_become_a_box() -> None:
-    with pytest.raises(EmptyConfidenceSet, match="the lower bounds sum to 0"):
-        BernsteinBox.exactly(random_kernel("layered", SHAPE, np.random.default_rng(0)))
+def test_a_kernel_with_empty_rows_where_nobody_comes_plans_like_its_box() -> None:
+    rng = np.random.default_rng(0)
+    kernel = random_kernel("layered", SHAPE, rng)
+    assert any(kernel.empty_rows(h).any() for h in range(SHAPE[0] - 1))
+    costs = rng.normal(size=(4, *SHAPE))
+    planned = [bind("dp", MarkovPolicies(each)).minimize(costs) for each in (kernel, BernsteinBox.exactly(kernel))]
+    assert_allclose(planned[0].objective, planned[1].objective, rtol=0, atol=1e-12)
+    assert BernsteinBox.exactly(kernel).contains(kernel)
+
+
+def test_a_kernel_of_another_shape_is_not_compared() -> None:
+    box = BernsteinBox.vacuous(SHAPE)
+    with pytest.raises(InvalidInput, match="the kernel has shape"):
+        box.contains(random_kernel("dense", (SHAPE[0] - 1, *SHAPE[1:]), np.random.default_rng(0)))
 
 
 def test_boxes_pickle_with_their_counts_and_plan_alike() -> None:

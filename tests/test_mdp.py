@@ -15,6 +15,7 @@ from amdp import (
     InvalidInput,
     Kernel,
     MarkovPolicies,
+    Segment,
     SparseKernel,
     StationaryPolicies,
     bind,
@@ -261,3 +262,24 @@ def test_stationary_policies_over_a_homogeneous_kernel() -> None:
     domain = StationaryPolicies(Kernel.homogeneous(rows()[0], 50), 2)
     assert domain.shape == (50, 3, 2)
     assert pickle.loads(pickle.dumps(domain)).initial == 2
+
+
+def test_compiled_sweeps_never_see_what_does_not_fit() -> None:
+    kernel = Kernel(np.full((4, 3, 2, 3), 1 / 3))
+    costs, slack = np.zeros((1, 4, 3, 2)), np.zeros(1)
+    with pytest.raises(InvalidInput, match="actions run from"):
+        kernel.follow(costs, np.full((1, 4, 3), 100_000_000, np.int32), slack)
+    with pytest.raises(InvalidInput, match="2 policies"):
+        kernel.follow(costs, np.zeros((2, 4, 3), np.int32), slack)
+    with pytest.raises(InvalidInput, match="costs has shape"):
+        kernel.cheapest(np.zeros((1, 5, 3, 2)))
+    with pytest.raises(InvalidInput, match="h = 99"):
+        kernel.least_expectation(99, np.zeros((1, 3)))
+    with pytest.raises(InvalidInput, match="values has shape"):
+        kernel.least_expectation(0, np.zeros((1, 2)))
+
+
+@pytest.mark.parametrize(("states", "actions"), [([0, 1, 0], [0]), ([0.0, 1.0], [0, 0]), ([[0]], [[0]]), (["a"], [0])])
+def test_segments_are_lists_of_whole_numbers_of_one_length(states: list[object], actions: list[object]) -> None:
+    with pytest.raises(InvalidInput, match="whole numbers of one length"):
+        Segment(states, actions)  # type: ignore[arg-type]

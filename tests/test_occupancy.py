@@ -121,7 +121,7 @@ DOMAINS = [MarkovPolicies(KERNEL), MarkovPolicies(BernsteinBox.exactly(KERNEL))]
 @pytest.mark.parametrize("domain", DOMAINS)
 @pytest.mark.parametrize("shape", [(1, 2, 3), (1, 3, 2), (1, 3, 4), (2, 3, 3), (1, 3, 3, 1), (3, 3)])
 def test_actions_of_the_wrong_shape_are_refused(domain: MarkovPolicies, shape: tuple[int, ...]) -> None:
-    with pytest.raises(InvalidInput, match=r"actions has shape .* expected \(1, 3, 3\)"):
+    with pytest.raises(InvalidInput, match=r"actions has shape .* expected \(n, 3, 3\)|costs, .* policies"):
         evaluate(domain, np.zeros(shape, dtype=np.int32), np.zeros((1, *SHAPE)))
 
 
@@ -130,7 +130,7 @@ def test_actions_of_the_wrong_shape_are_refused(domain: MarkovPolicies, shape: t
 def test_actions_out_of_range_are_refused(domain: MarkovPolicies, action: int) -> None:
     actions = np.zeros((1, *SHAPE[:2]), dtype=np.int64)
     actions[0, 1, 2] = action
-    with pytest.raises(InvalidInput, match=r"actions lie between .* expected 0 \.\. 1"):
+    with pytest.raises(InvalidInput, match=r"actions run from .* they are 0 to 1"):
         evaluate(domain, actions, np.zeros((1, *SHAPE)))
 
 

@@ -71,7 +71,7 @@ def test_installed_packages_are_found_without_importing_them() -> None:
 
 
 def test_a_missing_package_is_named_with_the_way_to_install_it() -> None:
-    with pytest.raises(MissingDependency, match="Figures needs no_such_package: pip install no_such_package"):
+    with pytest.raises(MissingDependency, match='Figures needs no_such_package: pip install "no_such_package"'):
         registry.require("Figures", ("numpy", "no_such_package"))
 
 
@@ -80,7 +80,7 @@ def test_an_oracle_without_its_package_is_refused_when_bound(
     name: str, package: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(registry, "find_spec", lambda asked: None if asked == package else find_spec(asked))
-    with pytest.raises(MissingDependency, match=f"needs {package}: pip install {package}"):
+    with pytest.raises(MissingDependency, match=f'needs {package}: pip install "{package}[<>=]'):
         bind(name, DOMAIN)
     assert issubclass(MissingDependency, ImportError)
 

@@ -23,6 +23,17 @@ def _pick(cumulative, uniform):
     return low
 
 
+@_fast
+def cumulate(starts, chances, cumulative):
+    """Running sums of each row, in the order of a dense row: both kinds then round alike, and share their luck."""
+    for d in range(starts.shape[0]):
+        for row in range(starts.shape[1] - 1):
+            total = 0.0
+            for k in range(starts[d, row], starts[d, row + 1]):
+                total += chances[k]
+                cumulative[k] = total
+
+
 def move(rows, h, row, uniform):
     """The next state after a row of step `h`."""
     raise NotImplementedError("compiled code only")

@@ -14,7 +14,7 @@ LANES = 64  # solves that the sparse sweep carries side by side
 TILE = 512  # rows that it carries with them: both sides of the turn stay in the cache
 PAD = 8  # unused entries a line: lengths that are powers of two crowd into few sets of the cache
 BLOCK = 256  # positions whose chosen actions wait as floats: an integer store inside stops vectorization
-TIE = 1e-13  # relative: actions whose costs to come differ by less differ by rounding
+TIE = 1e-13  # relative to the least cost to come: actions that differ from it by less differ by rounding
 ROWS = 64  # rows of a box whose budgets are spent side by side
 
 # No reassociation: a sum is taken in one order, whatever the compiler makes of the loop around it.
@@ -46,8 +46,8 @@ def _choose(later, costs, values, actions, n_actions):
 def _choose_among(later, costs, values, actions, n_actions, unrolled):
     """The same, for `len(unrolled)` actions, a number that the compiler knows; for `n_actions` if it is empty.
 
-    A later action must be cheaper by more than rounding. A cost that is NaN or infinite makes the value NaN, whether
-    or not it is chosen.
+    The first action that costs no more than rounding above the least is chosen. A cost that is NaN or infinite makes
+    the value NaN, whether or not it is chosen.
     """
     chosen = np.empty(BLOCK)
     count = len(unrolled) if len(unrolled) > 0 else n_actions
@@ -57,16 +57,21 @@ def _choose_among(later, costs, values, actions, n_actions, unrolled):
             # Unsigned offsets spare the test for negative indices, which would stop vectorization.
             at = uintp(low) + uintp(j)
             first = at * uintp(count)
-            best = later[first] + costs[first]
-            tie = TIE * abs(best)
-            met = best
-            action = 0.0
+            least = later[first] + costs[first]
+            met = least
             for a in range(1, count):
                 q = later[first + uintp(a)] + costs[first + uintp(a)]
                 met += q
-                better = q < best - tie
-                action = float(a) if better else action
-                best = q if better else best
+                least = q if q < least else least
+            ceiling = least + TIE * abs(least)
+            best = least
+            action = 0.0
+            for below in range(count):
+                a = count - 1 - below
+                q = later[first + uintp(a)] + costs[first + uintp(a)]
+                chosen_now = q <= ceiling
+                action = float(a) if chosen_now else action
+                best = q if chosen_now else best
             values[at] = best + 0.0 * met
             chosen[j] = action
         for j in range(width):
@@ -306,18 +311,16 @@ def follow(rows, costs, by_step, wanted, slack, actions, values, shortfall):
             now = (costs[h, i] if by_step else costs[i, h]).reshape(-1)
             worst = 0.0
             for s in range(states):
-                free_action = 0
-                free_value = later[s * n_actions] + now[s * n_actions]
-                tie = TIE * abs(free_value)
-                least = free_value
-                met = free_value
+                least = later[s * n_actions] + now[s * n_actions]
+                met = least
                 for a in range(1, n_actions):
                     q = later[s * n_actions + a] + now[s * n_actions + a]
                     met += q
-                    least = min(least, q)
-                    if q < free_value - tie:
-                        free_value = q
-                        free_action = a
+                    least = q if q < least else least
+                free_action = 0
+                while later[s * n_actions + free_action] + now[s * n_actions + free_action] > least + TIE * abs(least):
+                    free_action += 1
+                free_value = later[s * n_actions + free_action] + now[s * n_actions + free_action]
                 action = wanted[h, i, s]
                 value = free_value
                 if action < 0:

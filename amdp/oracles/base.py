@@ -79,6 +79,7 @@ class Plans:
     values: Values  # [n, h, s]
     report: Report
     n_actions: int = field(repr=False)
+    statuses: tuple[Status, ...] | None = field(default=None, repr=False)  # [n], where they may differ
 
     def require(self, *accepted: Status) -> Self:
         """Itself, if its status is accepted; otherwise `Unsolved` with the reason."""
@@ -95,7 +96,7 @@ class Plans:
             self.actions[i],
             float(self.objective[i]),
             float(self.bound[i]),
-            self.status,
+            self.statuses[i] if self.statuses else self.status,
             self.values[i],
             self.report,
             self.n_actions,
@@ -124,6 +125,8 @@ class Planner(ABC):
     """An oracle bound to a domain. Pickled, it travels as its oracle and domain, and binds again on arrival."""
 
     def __init__(self, oracle: PlanningOracle, domain: Domain) -> None:
+        if not isinstance(domain, Domain):
+            raise InvalidInput(f"{type(domain).__name__} is not a domain; wrap the kernel: MarkovPolicies(kernel)")
         if not oracle.supports(domain):
             raise UnsupportedDomain(f"{type(oracle).__name__} does not solve {describe(domain)}")
         registry.require(type(oracle).__name__, oracle.requires)
@@ -162,6 +165,8 @@ def oracle(name: str, **options: Any) -> PlanningOracle:
 def bind(oracle: str | PlanningOracle, domain: Domain) -> Planner:
     """A planner for many solves over one domain: the model is compiled once."""
     chosen = registry.create(GROUP, oracle, {}) if isinstance(oracle, str) else oracle
+    if not isinstance(chosen, PlanningOracle):
+        raise InvalidInput(f"{chosen!r} is not an oracle; give a name, such as 'dp', or an oracle")
     return _bind(chosen, domain)
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 
 from amdp.arrays import Costs, Floats
-from amdp.errors import CertificateRejected
+from amdp.errors import CertificateRejected, InvalidInput
 from amdp.mdp import Domain, MarkovPolicies
 from amdp.occupancy import evaluate
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Status
@@ -24,6 +24,10 @@ class Checked:
     oracle: PlanningOracle
     tolerance: float = 1e-9
     requires: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.oracle, PlanningOracle):
+            raise InvalidInput(f"{self.oracle!r} is not an oracle; make one by name: amdp.oracle('dp')")
 
     def supports(self, domain: Domain) -> bool:
         """What the oracle inside supports, over Markov policies."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from amdp.arrays import Floats
 from amdp.confidence import BernsteinBox
 from amdp.errors import UnsupportedDomain
-from amdp.mdp import MarkovPolicies, Shape, SingleKernel
+from amdp.mdp import Domain, MarkovPolicies, Shape, SingleKernel
 
 Entries = tuple[NDArray[np.integer], NDArray[np.integer], Floats]  # row, column, coefficient
 
@@ -33,6 +33,11 @@ class Polytope:
     def n_pairs(self) -> int:
         """How many columns are pairs; costs and the returned mass live on these."""
         return int(np.prod(self.shape))
+
+
+def is_linear(domain: Domain) -> bool:
+    """Whether the occupancy measures of a domain are the solutions of linear rows."""
+    return isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel | BernsteinBox)
 
 
 def polytope(domain: MarkovPolicies) -> Polytope:

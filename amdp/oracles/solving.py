@@ -13,11 +13,13 @@ from typing import Protocol
 
 import numpy as np
 
-from amdp.arrays import Actions, Costs, Floats
+from amdp.arrays import Actions, Costs, Floats, require_whole
+from amdp.errors import InvalidInput
 from amdp.mdp import Domain, MarkovPolicies, Sweep
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
 
 VISITED = 1e-6  # below this chance a solver's mass is noise
+LOST = 1e-4  # of the mass of a step
 SAME = 1e-10  # relative to the largest cost: below the accuracy of the solvers
 
 
@@ -69,6 +71,7 @@ class SolverPlanner(Planner):
             solver=self.solver.name,
             note="; ".join(sorted({answer.note for answer in answers if answer.note})),
         )
+        statuses = [answer.status for answer in answers]
         failed = np.array([answer.mass is None for answer in answers])
         objective = np.concatenate([sweep.values[:, 0, self.domain.initial] for sweep in sweeps])
         shortfall = np.concatenate([sweep.shortfall for sweep in sweeps])
@@ -76,25 +79,34 @@ class SolverPlanner(Planner):
             np.concatenate([sweep.actions for sweep in sweeps]),
             np.where(failed, np.inf, objective),
             np.where(failed, -np.inf, objective + shortfall),
-            worst([answer.status for answer in answers]),
+            worst(statuses),
             np.concatenate([sweep.values for sweep in sweeps]),
             report,
             checked.shape[3],
+            tuple(statuses),
         )
 
     def _one(self, cost: Costs) -> tuple[Sweep, Answer, int]:
         """One solve; a solver that gives up, or that the sweep disproves, is asked again from a cold start."""
         # A power of two: costs that did not change stay what they were to the solver, to the last digit.
-        scale = 2.0 ** frexp(max(cost.max(), -cost.min()) or 0.5)[1]
+        largest = float(max(cost.max(), -cost.min()))
+        scale = 2.0 ** min(1023, frexp(largest or 0.5)[1])
         rebuilds = 0
         while True:
-            answer = self.solver.solve(cost[0] / scale)
-            sweep = settle(self.domain, cost, visited_actions(answer.mass, cost.shape), SAME * scale)
-            proved = answer.mass is not None and -sweep.shortfall[0] <= self.gap * scale * cost.shape[1]
+            answer = _plausible(self.solver.solve(cost[0] / scale))
+            sweep = settle(self.domain, cost, visited_actions(answer.mass, cost.shape), SAME * largest)
+            proved = answer.mass is not None and -sweep.shortfall[0] <= self.gap * largest * cost.shape[1]
             if answer.status is Status.FEASIBLE or (answer.status is Status.OPTIMAL and proved) or rebuilds:
                 return sweep, _honest(answer, proved), rebuilds
             self.solver.restart()
             rebuilds = 1
+
+
+def _plausible(answer: Answer) -> Answer:
+    """The answer, without its mass if that is no occupancy: stopped solvers may leave zeros."""
+    if answer.mass is None or np.abs(answer.mass.sum(axis=(1, 2)) - 1.0).max() <= LOST:
+        return answer
+    return replace(answer, mass=None)
 
 
 def _honest(answer: Answer, proved: bool) -> Answer:
@@ -104,6 +116,17 @@ def _honest(answer: Answer, proved: bool) -> Answer:
     if answer.status is Status.OPTIMAL and not proved:
         return replace(answer, status=Status.FEASIBLE, note="optimal by the solver, not by the check")
     return answer
+
+
+def require_limits(seconds: float, gap: float, threads: int = 1) -> None:
+    """Refuse limits that mean nothing."""
+    limits: tuple[tuple[str, object], ...] = (("seconds", seconds), ("gap", gap))
+    for name, value in limits:
+        if not isinstance(value, int | float) or not value >= 0:
+            raise InvalidInput(f"{name} = {value!r}; it must be at least 0")
+    require_whole("threads", threads)
+    if threads < 1:
+        raise InvalidInput(f"threads = {threads}; it must be at least 1")
 
 
 def visited_actions(mass: Floats | None, shape: tuple[int, ...]) -> Actions:

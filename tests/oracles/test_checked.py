@@ -118,9 +118,23 @@ def test_a_solver_that_always_lies_is_not_called_optimal_and_its_bound_holds(dom
 def test_any_mass_at_all_leads_to_an_honest_answer() -> None:
     rng = np.random.default_rng(1)
     strange = [np.zeros(SHAPE), np.full(SHAPE, np.nan), -np.ones(SHAPE), np.full(SHAPE, 1e300), rng.normal(size=SHAPE)]
+    strange += [np.abs(mass) / np.abs(mass).sum(axis=(1, 2), keepdims=True) for mass in strange[-1:]]
     for mass in strange:
         for status in (Status.OPTIMAL, Status.FEASIBLE):
-            require_honest(scripted(Answer(mass, status)).minimize(COST[None]), DOMAIN, COST)
+            plans = scripted(Answer(mass, status)).minimize(COST[None])
+            if plans.status is not Status.FAILED:
+                require_honest(plans, DOMAIN, COST)
+    assert plans.status is not Status.FAILED  # the last one sums to 1
+
+
+def test_a_stopped_solver_that_leaves_zeros_has_no_policy() -> None:
+    plans = scripted(Answer(np.zeros(SHAPE), Status.FEASIBLE, note="time limit")).minimize(COST[None])
+    assert (plans.status, plans.objective[0]) == (Status.FAILED, np.inf)
+
+
+def test_each_plan_of_a_batch_keeps_its_own_status() -> None:
+    plans = scripted(RIGHT, Answer(None, Status.FEASIBLE, note="time limit"), RIGHT).minimize(np.stack([COST] * 3))
+    assert [each.status for each in plans] == [Status.OPTIMAL, Status.FAILED, Status.OPTIMAL]
 
 
 def test_an_answer_at_a_limit_keeps_its_policy_and_a_bound_that_holds() -> None:

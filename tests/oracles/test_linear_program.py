@@ -44,6 +44,7 @@ from amdp import (
 )
 from amdp.arrays import Costs, Floats
 from amdp.mdp import Shape, SingleKernel
+from amdp.oracles.markov.linear_program import OccupancyProgram
 from amdp.oracles.markov.pulp_program import PulpProgram
 from amdp.oracles.polytope import polytope
 from amdp.oracles.solving import SolverPlanner
@@ -285,6 +286,42 @@ def test_ctrl_c_stops_a_long_solve_at_once_and_the_planner_lives_on() -> None:
     status, error = after.split()
     assert status == "optimal"
     assert float(error) < 1e-9
+
+
+INTERRUPTED_OVER_A_BOX = """
+import os, signal, threading, time
+import numpy as np
+from amdp import BernsteinBox, MarkovPolicies, bind
+
+rng = np.random.default_rng(0)
+p = rng.dirichlet(np.full(20, 0.3), size=(20, 20, 4))
+radius = np.sqrt(p / 100) + 0.01
+box = BernsteinBox(np.maximum(0, p - radius), np.minimum(1, p + radius))
+planner = bind("lp", MarkovPolicies(box))
+threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+began = time.perf_counter()
+try:
+    planner.minimize(rng.normal(size=(1, 20, 20, 4)))
+except KeyboardInterrupt:
+    print(time.perf_counter() - began)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal")
+def test_ctrl_c_stops_a_solve_over_a_box_and_the_process_ends_in_peace() -> None:
+    # The solve takes about ten seconds. A solver left running would abort the process at its end.
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED_OVER_A_BOX], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 5.0
+
+
+@pytest.mark.parametrize("threads", [(1, 2, 1), (2, 1, 2)])
+def test_planners_with_different_numbers_of_threads_live_side_by_side(threads: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    domain = MarkovPolicies(Kernel(rng.dirichlet(np.ones(3), size=(3, 3, 2))))
+    planners = [bind(OccupancyProgram(threads=number), domain) for number in threads]
+    cost = rng.random((1, *domain.shape))
+    assert {planner.minimize(cost).status for planner in planners * 2} == {Status.OPTIMAL}
 
 
 # --- the rows -------------------------------------------------------------------------------------------------------

@@ -96,3 +96,12 @@ def actions_that_all_end_up_costing(total: float, seed: int) -> list[Actions]:
 def test_ties_that_rounding_blurs_go_to_the_first_action_in_every_layout_and_storage(seed: int) -> None:
     for actions in actions_that_all_end_up_costing(1.0, seed):
         assert not actions.any()
+
+
+@pytest.mark.parametrize("name", ["dp", "lp", "pulp", "cvxpy", "enumeration"])
+@pytest.mark.parametrize("costs", [[1e9, 1.00005, 1.0], [1e13, 2.0, 1.5], [1e8, 1e-6, 5e-7], [3.0, 3.0, 1e12]])
+def test_one_forbidding_cost_does_not_blur_the_others(name: str, costs: list[float]) -> None:
+    world = MarkovPolicies(Kernel(np.ones((1, 1, 3, 1))))
+    found = bind(name, world).minimize(np.array([[[costs]]]))
+    assert found.objective[0] == min(costs)
+    assert found.actions[0, 0, 0] == int(np.argmin(costs))

@@ -11,9 +11,8 @@ from amdp.arrays import Floats
 from amdp.errors import InvalidInput
 from amdp.mdp import Domain, MarkovPolicies
 from amdp.oracles.base import Planner, Status
-from amdp.oracles.markov.linear_program import is_linear, require_limits
-from amdp.oracles.polytope import polytope
-from amdp.oracles.solving import Answer, SolverPlanner
+from amdp.oracles.polytope import is_linear, polytope
+from amdp.oracles.solving import Answer, SolverPlanner, require_limits
 
 # How each solver spells a time limit and the accuracy that a certificate of 1e-9 asks for.
 _HIGHS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "small_matrix_value": 1e-12}

@@ -85,7 +85,7 @@ def _mass(domain: Domain, actions: Actions, cost: Costs) -> Occupancy:
     """Where a policy goes, `[h, s, a]`; over a box, under the kernel that makes it cheapest."""
     dynamics = domain.dynamics
     if isinstance(dynamics, BernsteinBox):
-        sweep = dynamics.follow(cost[None], actions[None], np.full(1, -1.0))
+        sweep = dynamics.follow(cost[None], actions[None], np.full(1, -np.inf))
         dynamics = dynamics.optimistic_kernel(sweep.values[0])
     assert isinstance(dynamics, SingleKernel)
     mass: Occupancy = dynamics.occupancy(one_hot(actions, domain.shape[2])[None], domain.initial)[0]

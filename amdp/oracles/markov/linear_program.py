@@ -2,23 +2,23 @@
 
 from dataclasses import dataclass
 from math import inf
-from threading import Thread, current_thread, main_thread
+from threading import Event, Thread, current_thread, main_thread
 from typing import Any, ClassVar
 
 import highspy
 import numpy as np
 
 from amdp.arrays import Actions, Floats
-from amdp.confidence import BernsteinBox
-from amdp.errors import InvalidInput
 from amdp.mdp import Domain, MarkovPolicies, SingleKernel
 from amdp.occupancy import evaluate
 from amdp.oracles.base import Planner, Status
-from amdp.oracles.polytope import Polytope, polytope
-from amdp.oracles.solving import Answer, SolverPlanner
+from amdp.oracles.polytope import Polytope, is_linear, polytope
+from amdp.oracles.solving import Answer, SolverPlanner, require_limits
 
 FEW = 0.1  # with a smaller share of the costs changed, the last basis is the place to start
-LONG_SOLVE = 100_000  # with more non-zeros than this a solve may outlast a person's patience: listen for Ctrl-C
+# With more non-zeros than these a solve may outlast a person's patience: listen for Ctrl-C.
+LONG_SOLVE = 100_000  # over a kernel
+LONG_BOX_SOLVE = 2_000
 
 _STATUSES = {
     highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
@@ -50,21 +50,6 @@ class OccupancyProgram:
     def bind(self, domain: Domain) -> Planner:
         """Pass the model to HiGHS once."""
         return SolverPlanner(self, domain, lambda accepted: _Highs(accepted, self), self.gap)
-
-
-def is_linear(domain: Domain) -> bool:
-    """Whether the occupancy measures of a domain are the solutions of linear rows."""
-    return isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel | BernsteinBox)
-
-
-def require_limits(seconds: float, gap: float, threads: int = 1) -> None:
-    """Refuse limits that mean nothing."""
-    if not seconds >= 0:
-        raise InvalidInput(f"seconds = {seconds}; it must be at least 0")
-    if not gap >= 0:
-        raise InvalidInput(f"gap = {gap}; it must be at least 0")
-    if threads < 1:
-        raise InvalidInput(f"threads = {threads}; it must be at least 1")
 
 
 class _Highs:
@@ -106,17 +91,22 @@ class _Highs:
             "primal_feasibility_tolerance": 1e-10,
             "dual_feasibility_tolerance": 1e-10,
             "simplex_scale_strategy": 0,  # chances and costs are at most 1: scaling is work for nothing
-            # Over a kernel every basis is a policy and every pivot improves its values, so that none comes back.
-            "primal_simplex_bound_perturbation_multiplier": 0.0,
             "small_matrix_value": 1e-12,  # chances below the default of 1e-9 would be dropped
         }
+        if isinstance(self._domain.dynamics, SingleKernel):
+            # Every basis is a policy and every pivot improves its values: none comes back, so none need be perturbed.
+            options["primal_simplex_bound_perturbation_multiplier"] = 0.0
         for option, value in options.items():
             self._highs.setOptionValue(option, value)
         self._highs.passModel(_highs_model(self._rows))
         self._last = None
         self._prices = np.zeros(self._rows.n_pairs)
-        if self._rows.matrix.nnz > LONG_SOLVE:
+        if self._is_long():
             self._highs.cbSimplexInterrupt += self._on_simplex
+
+    def _is_long(self) -> bool:
+        is_kernel = isinstance(self._domain.dynamics, SingleKernel)
+        return bool(self._rows.matrix.nnz > (LONG_SOLVE if is_kernel else LONG_BOX_SOLVE))
 
     def _choose_start(self, cost: Floats) -> None:
         if not isinstance(self._domain.dynamics, SingleKernel):
@@ -129,18 +119,25 @@ class _Highs:
     def _run(self) -> None:
         """Solve; a long solve runs in a thread, so that Ctrl-C is heard and stops it."""
         self._interrupted = False
-        if self._rows.matrix.nnz <= LONG_SOLVE or current_thread() is not main_thread():
+        _use_threads(self._settings.threads)
+        if not self._is_long() or current_thread() is not main_thread():
             self._highs.run()
             return
-        worker = Thread(target=self._highs.run, daemon=True)
-        worker.start()
+        done = Event()
+        Thread(target=self._run_and_tell, args=(done,), daemon=True).start()
         try:
-            worker.join()
+            done.wait()
         except KeyboardInterrupt:
             self._interrupted = True
-            worker.join()
+            done.wait()  # not Thread.join: once interrupted, it takes a running thread for a finished one
             self.restart()
             raise
+
+    def _run_and_tell(self, done: Event) -> None:
+        try:
+            self._highs.run()
+        finally:
+            done.set()
 
     def _on_simplex(self, event: Any) -> None:
         if self._interrupted:
@@ -159,6 +156,17 @@ class _Highs:
         solution = self._highs.getSolution().col_value
         self._last = np.fromiter(solution, np.float64, self._rows.n_pairs).reshape(self._rows.shape)
         return Answer(self._last, status, iterations, note)
+
+
+_threads = 1  # what the scheduler of HiGHS was made for: there is one for the whole process
+
+
+def _use_threads(wanted: int) -> None:
+    """Make the scheduler anew if it has another number of threads: HiGHS would refuse to run."""
+    global _threads
+    if wanted != _threads:
+        highspy.Highs.resetGlobalScheduler(True)
+        _threads = wanted
 
 
 def _highs_model(rows: Polytope) -> Any:

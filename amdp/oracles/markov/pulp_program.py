@@ -17,10 +17,11 @@ from amdp.confidence import BernsteinBox
 from amdp.errors import InvalidInput
 from amdp.mdp import Domain, MarkovPolicies, SingleKernel
 from amdp.oracles.base import Planner, Status
-from amdp.oracles.markov.linear_program import is_linear, require_limits
-from amdp.oracles.solving import Answer, SolverPlanner
+from amdp.oracles.polytope import is_linear
+from amdp.oracles.solving import Answer, SolverPlanner, require_limits
 
 SOLVERS = ("HiGHS", "CBC")
+CBC_ACCURACY = ["primalTolerance 1e-10", "dualTolerance 1e-10"]  # its own are 1e-7
 
 
 @dataclass(frozen=True)
@@ -137,7 +138,7 @@ def _command(settings: PulpProgram) -> Any:
     if settings.solver == "CBC":
         with catch_warnings():
             simplefilter("ignore", DeprecationWarning)  # the bundled CBC is there until PuLP 4, which is excluded
-            return pulp.PULP_CBC_CMD(msg=False, timeLimit=limit, threads=settings.threads)
+            return pulp.PULP_CBC_CMD(msg=False, timeLimit=limit, threads=settings.threads, options=CBC_ACCURACY)
     return pulp.HiGHS(
         msg=False,
         timeLimit=limit,
