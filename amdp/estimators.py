@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-from amdp.arrays import Actions, Floats
+from amdp.arrays import Actions, Floats, require_whole
 from amdp.errors import InvalidInput
 from amdp.feedback import Bandit, FullInformation, Weights
 from amdp.mdp import Domain, Segment
@@ -142,5 +142,6 @@ def added(total: Floats, feedback: Bandit) -> Floats:
 
 def require_limit(limit: int) -> None:
     """Refuse fewer than one trial."""
+    require_whole("limit", limit)
     if limit < 1:
         raise InvalidInput(f"limit = {limit}; it must be at least 1")

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from amdp.algorithms.base import Draws, Learner
-from amdp.arrays import Policies
+from amdp.arrays import Policies, require_whole
+from amdp.errors import InvalidInput
 from amdp.feedback import Bandit, Feedback, Weights
 from amdp.mdp import Domain, Segment
 
@@ -47,6 +48,9 @@ class UnknownRounds:
     first: int = 1
     feedback: type = Bandit
 
+    def __post_init__(self) -> None:
+        _require_guess(self.first)
+
     def start(self, domain: Domain, rng: np.random.Generator) -> Life:
         """The first life."""
         return _born(self.make, domain, rng, self.first, 0)
@@ -79,6 +83,9 @@ class UnknownDelay:
     first: int = 1
     feedback: type = Bandit
 
+    def __post_init__(self) -> None:
+        _require_guess(self.first)
+
     def start(self, domain: Domain, rng: np.random.Generator) -> Life:
         """The first life."""
         return _born(self.make, domain, rng, self.first, 0)
@@ -97,6 +104,13 @@ class UnknownDelay:
     def learn(self, life: Life, feedback: Feedback) -> Life:
         """As the learner inside does, if the feedback belongs to this life."""
         return _learned(life, feedback)
+
+
+def _require_guess(first: int) -> None:
+    require_whole("first", first)
+    # Twice nothing is nothing: such a learner would start again for ever.
+    if first < 1:
+        raise InvalidInput(f"first = {first}; it must be at least 1")
 
 
 def _born(make: Make, domain: Domain, rng: np.random.Generator, guess: int, number: int) -> Life:
