@@ -1,8 +1,7 @@
-"""The command line: `amdp oracles`, `amdp solve`."""
+"""The command line: `amdp play`, `amdp solve`, and lists of what there is."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,18 +9,34 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from amdp import registry
-from amdp.errors import AmdpError
+from amdp import __version__, registry
+from amdp.commands.lists import instances, learners
+from amdp.commands.play import play
+from amdp.commands.refusals import clear_errors
+from amdp.errors import MissingDependency
 from amdp.instances import load
 from amdp.oracles.base import GROUP, Plan, PlanningOracle, Status, bind, describe, oracle
 from amdp.testing import sample_domains
 
 app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False, help=__doc__)
+app.command()(play)
+app.command()(instances)
+app.command()(learners)
 SHOWN = 12  # steps and states of a policy that fit a screen
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"amdp {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def main() -> None:
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
     """Adversarial Markov decision processes on planning oracles that prove their answers."""
 
 
@@ -31,10 +46,10 @@ def oracles(as_json: Annotated[bool, typer.Option("--json", help="Print JSON ins
 
     Example: amdp oracles
     """
-    with _clear_errors():
+    with clear_errors():
         found = [_describe_oracle(name) for name in registry.names(GROUP)]
         if as_json:
-            typer.echo(json.dumps(found, indent=2))
+            typer.echo(json.dumps(found, indent=2, allow_nan=False))
             return
         _show_oracles(found)
 
@@ -52,11 +67,13 @@ def solve(
 
     Example: amdp solve world.npz --oracle lp --seconds 10
     """
-    with _clear_errors():
+    with clear_errors():
         instance = load(file)
         given = {"seconds": seconds, "gap": gap, "threads": threads}
         chosen = oracle(name, **{option: value for option, value in given.items() if value is not None})
-        with Console(stderr=True).status(f"{name}: {instance.name}"):
+        with Console(stderr=True).status(
+            f"{name}: {instance.name} (the first solve on a machine compiles for some seconds)"
+        ):
             plans = (
                 bind(chosen, instance.domain).minimize(instance.costs[None]).require(Status.OPTIMAL, Status.FEASIBLE)
             )
@@ -67,23 +84,27 @@ def solve(
 
 
 def _describe_oracle(name: str) -> dict[str, Any]:
-    made: PlanningOracle = oracle(name)
-    absent = registry.missing(made.requires)
+    try:
+        made: PlanningOracle = oracle(name)
+    except MissingDependency as problem:
+        return {"name": name, "solves": [], "options": {}, "missing": str(problem).partition(": ")[2]}
+    options = {option: getattr(made, option) for option in registry.known_options(type(made))}
     return {
         "name": name,
-        "class": type(made).__name__,
         "solves": [describe(domain) for domain in sample_domains() if made.supports(domain)],
-        "options": {option: getattr(made, option) for option in registry.known_options(type(made))},
-        "missing": f"pip install {' '.join(absent)}" if absent else "",
+        "options": {option: None if value == inf else value for option, value in options.items()},
+        "missing": registry.remedy(registry.missing(made.requires)),
     }
 
 
 def _show_oracles(found: list[dict[str, Any]]) -> None:
     policies = list(dict.fromkeys(type(domain).__name__ for domain in sample_domains()))
-    table = Table("oracle", *(f"{kind} over" for kind in policies), "options", "installed")
+    table = Table(
+        "oracle", *(f"{kind.removesuffix('Policies')}\npolicies over" for kind in policies), "options", "installed"
+    )
     for row in found:
         solves = [_after(f"{kind} over ", row["solves"]) for kind in policies]
-        options = "\n".join(f"{name}={value}" for name, value in row["options"].items())
+        options = "\n".join(name if value is None else f"{name}={value}" for name, value in row["options"].items())
         table.add_row(row["name"], *solves, options, row["missing"] or "yes", end_section=True)
     Console().print(table)
 
@@ -124,13 +145,3 @@ def _show(world: str, name: str, plan: Plan) -> None:
     console.print(policy)
     if steps > SHOWN or states > SHOWN:
         console.print(f"(first {SHOWN} of {steps} steps and {states} states; --json gives all)")
-
-
-@contextmanager
-def _clear_errors() -> Iterator[None]:
-    """A deliberate error ends in one line and exit code 1; a stack of frames is for defects."""
-    try:
-        yield
-    except AmdpError as problem:
-        Console(stderr=True).print(f"error: {problem}", style="red", markup=False, soft_wrap=True)
-        raise typer.Exit(1) from problem

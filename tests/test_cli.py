@@ -102,4 +102,4 @@ def test_oracles_lists_what_each_solves() -> None:
 def test_oracles_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "find_spec", lambda package: None if package == "cvxpy" else object())
     listed = json.loads(runner.invoke(app, ["oracles", "--json"]).stdout)
-    assert {oracle["name"]: oracle["missing"] for oracle in listed}["cvxpy"] == "pip install cvxpy"
+    assert {oracle["name"]: oracle["missing"] for oracle in listed}["cvxpy"] == 'pip install "cvxpy>=1.6"'

@@ -1,0 +1,210 @@
+"""`amdp play` and the lists, as a person and as a program would use them."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from amdp import instances, losses
+from amdp.algorithms.recipes import learner
+from amdp.cli import app
+from amdp.regret import ftpl_bound, measure
+from amdp.seeding import Streams
+from amdp.simulation import Episodic, Game, play
+
+runner = CliRunner()
+
+
+def played(*arguments: str) -> dict[str, Any]:
+    result = runner.invoke(app, ["play", *arguments, "--json"])
+    assert result.exit_code == 0, result.output
+    answer: dict[str, Any] = json.loads(result.stdout)
+    return answer
+
+
+def refused(*arguments: str) -> str:
+    """The message of a call that ends in a clear error of one line."""
+    result = runner.invoke(app, ["play", "tiny", "--episodes", "3", *arguments])
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def test_the_numbers_are_those_of_the_same_game_in_python() -> None:
+    answer = played("tiny", "--episodes", "40", "--seed", "3")
+    world = instances.build("tiny")
+    game = Game(Episodic(world.kernel, world.initial), losses.named("bernoulli", world.shape, 40, 3, world.costs))
+    expected = measure(game, play(game, learner("ftpl", world.domain, 40), world.domain, Streams.from_seed(3)))
+    assert answer["regret"] == expected.low[-1]
+    assert answer["trials"] == expected.trials[-1]
+    assert answer["oracle_calls"] == answer["trials"] + 40
+    assert answer["curve"]["rounds"][-1] == answer["rounds"] == 40
+    assert answer["curve"]["regret"][-1] == answer["regret"]
+    settings = answer["settings"]
+    assert settings["rate"] == pytest.approx(1 / np.sqrt(3 * 3 * 2 * 40))
+    assert settings["limit"] == np.ceil(np.sqrt(3 * 2 * 40 / 3))
+    assert answer["bound"]["total"] == ftpl_bound(world.shape, 40, settings["rate"], settings["limit"]).total
+
+
+def test_the_settings_repeat_the_run() -> None:
+    first = played("tiny", "--episodes", "20", "--learner", "ftpl-shared", "--delay", "uniform:0:5", "--seed", "7")
+    given = first["settings"]
+    again = played(
+        given["instance"],
+        *(
+            word
+            for key in ("learner", "oracle", "episodes", "losses", "delay", "seed", "multiplier")
+            for word in (f"--{key}", str(given[key]))
+        ),
+    )
+    assert {key: again[key] for key in ("regret", "trials", "curve", "settings")} == {
+        key: first[key] for key in ("regret", "trials", "curve", "settings")
+    }
+
+
+def test_delays_enter_the_rate_and_the_bound_as_far_as_they_lie_in_the_game() -> None:
+    answer = played("tiny", "--episodes", "10", "--delay", "fixed:4")
+    assert answer["settings"]["total_delay"] == 6 * 4 + 3 + 2 + 1
+    assert answer["settings"]["rate"] == pytest.approx(1 / np.sqrt(3 * 3 * 2 * (10 + 30)))
+    assert answer["bound"]["stability"] == pytest.approx(3 * answer["settings"]["rate"] * 9 * 6 * 40)
+
+
+def test_a_world_from_a_file_plays_like_its_namesake(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.npz"
+    instances.save(path, instances.build("tiny"))
+    assert played(str(path), "--episodes", "10")["regret"] == played("tiny", "--episodes", "10")["regret"]
+
+
+def test_losses_from_a_file_may_be_longer_than_the_game_but_not_shorter(tmp_path: Path) -> None:
+    path = tmp_path / "losses.npz"
+    np.savez(path, losses=np.random.default_rng(0).random((5, 3, 3, 2)))
+    assert played("tiny", "--episodes", "3", "--losses", str(path))["rounds"] == 3
+    assert "has 5 rounds" in refused("--episodes", "6", "--losses", str(path))
+
+
+def test_unknown_transitions_change_the_game_and_state_no_bound() -> None:
+    known = played("tiny", "--episodes", "15")
+    unknown = played("tiny", "--episodes", "15", "--unknown")
+    assert unknown["bound"] is None
+    assert unknown["regret"] != known["regret"]
+    narrow = played("tiny", "--episodes", "60", "--unknown", "--radius-scale", "0.01")
+    assert narrow["regret"] != played("tiny", "--episodes", "60", "--unknown")["regret"]
+
+
+@pytest.mark.parametrize(("name", "has_bound"), [("ftpl-shared", True), ("ftpl-literal", False), ("fpl", False)])
+def test_every_learner_plays_and_only_those_with_a_theorem_state_a_bound(name: str, has_bound: bool) -> None:
+    answer = played("tiny", "--episodes", "10", "--learner", name, "--delay", "geometric:2")
+    assert (answer["bound"] is not None) == has_bound
+    assert (answer["trials"] == 0) == (name == "fpl")
+
+
+def test_people_get_one_screen() -> None:
+    result = runner.invoke(app, ["play", "tiny", "--episodes", "30", "--delay", "fixed:2"])
+    assert result.exit_code == 0
+    for words in ("rate", "limit", "total_delay", "resampling", "stability", "oracle calls", "best in hindsight"):
+        assert words in result.stdout
+    assert result.stdout.count("\n") <= 40
+    assert not result.stderr
+
+
+def test_the_record_has_a_line_for_each_round(tmp_path: Path) -> None:
+    path = tmp_path / "rounds.jsonl"
+    answer = played("tiny", "--episodes", "12", "--record", str(path))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["k"] for line in lines] == list(range(12))
+    assert sum(line["trials"] for line in lines) == answer["trials"]
+    world = instances.build("tiny")
+    adversary = losses.named("bernoulli", world.shape, 12, 1, world.costs)
+    for line in lines:
+        met = adversary[line["k"]][np.arange(3), line["states"], line["actions"]]
+        assert line["paid"] == met.sum()
+
+
+@pytest.fixture
+def endless(tmp_path: Path) -> Any:
+    """A run that would last for hours, some rounds into it, and its record."""
+    path = tmp_path / "rounds.jsonl"
+    command = ["-m", "amdp", "play", "tiny", "--episodes", "3000000", "--json", "--record", str(path)]
+    with subprocess.Popen(
+        [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            give_up = time.monotonic() + 120
+            while not path.exists() or path.read_bytes().count(b"\n") < 20:
+                assert process.poll() is None
+                assert time.monotonic() < give_up
+                time.sleep(0.05)
+            yield process, path
+        finally:
+            process.kill()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl-C is sent another way there")
+def test_ctrl_c_ends_with_the_summary_so_far(endless: tuple[subprocess.Popen[str], Path]) -> None:
+    process, path = endless
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert not stderr
+    answer = json.loads(stdout)
+    assert 20 <= answer["rounds"] == len(path.read_text().splitlines())
+    assert answer["curve"]["rounds"][-1] == answer["rounds"]
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="killed another way there")
+def test_a_killed_run_leaves_whole_rounds(endless: tuple[subprocess.Popen[str], Path]) -> None:
+    process, path = endless
+    process.kill()
+    process.wait(60)
+    lines = path.read_text().splitlines()
+    assert [json.loads(line)["k"] for line in lines] == list(range(len(lines)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--learner", "hedge2"), "no 'hedge2' in amdp.learners; known names: fpl, ftpl, ftpl-literal, ftpl-shared"),
+        (("--oracle", "simplex"), "no 'simplex' in amdp.oracles; known names"),
+        (("--losses", "kind"), "no losses 'kind'; known names: nominal"),
+        (("--losses", "nowhere.csv"), "nowhere.csv"),
+        (("--delay", "fixed:-1"), "delay = -1"),
+        (("--delay", "long"), "no delays 'long'; known forms: none"),
+        (("--episodes", "0"), "episodes = 0; it must be at least 1"),
+        (("--seed", "-1"), "seed = -1; it must be at least 0"),
+        (("--multiplier", "0"), "rate = 0.0; it must be above 0"),
+        (("--unknown", "--radius-scale", "-1"), "radius_scale = -1.0; it must be above 0"),
+        (("--record", "no/such/folder/file"), "cannot be written"),
+    ],
+)
+def test_what_cannot_be_played_is_refused_in_one_line(arguments: tuple[str, ...], message: str) -> None:
+    assert message in refused(*arguments)
+
+
+def test_an_unknown_world_lists_the_known_ones() -> None:
+    result = runner.invoke(app, ["play", "atlantis"])
+    assert result.exit_code == 1
+    assert "no instance 'atlantis'; known names: tiny, river-swim" in result.stderr
+
+
+def test_an_oracle_that_cannot_plan_there_says_so_before_the_game() -> None:
+    result = runner.invoke(app, ["play", "river-swim", "--oracle", "enumeration", "--episodes", "2"])
+    assert result.exit_code == 1
+    assert "policies" in result.stderr
+
+
+def test_instances_and_learners_are_listed() -> None:
+    worlds = json.loads(runner.invoke(app, ["instances", "--json"]).stdout)
+    assert {"name": "tiny", "steps": 3, "states": 3, "actions": 2} in worlds
+    found = {row["name"]: row["what"] for row in json.loads(runner.invoke(app, ["learners", "--json"]).stdout)}
+    assert {"ftpl", "ftpl-shared", "ftpl-literal", "fpl"} <= set(found)
+    assert "regret is linear" in found["ftpl-literal"]
+    assert "river-swim" in runner.invoke(app, ["instances"]).stdout
+    assert "ftpl-shared" in runner.invoke(app, ["learners"]).stdout
