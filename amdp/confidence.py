@@ -16,7 +16,17 @@ from amdp import kernels
 from amdp.arrays import Actions, Bools, Floats, Policies, floats, located, one_hot, refuse, require_index
 from amdp.errors import EmptyConfidenceSet, InvalidInput
 from amdp.kernels.rows import IntervalRows
-from amdp.mdp import CompiledDynamics, Kernel, Pairs, Segment, Shape, SingleKernel, next_state_first, require_places
+from amdp.mdp import (
+    CompiledDynamics,
+    Kernel,
+    Pairs,
+    Segment,
+    Shape,
+    SingleKernel,
+    next_state_first,
+    read_only,
+    require_places,
+)
 
 EMPTY_TOLERANCE = 1e-11  # above the rounding of a sum, below what makes a linear program infeasible
 
@@ -80,8 +90,8 @@ class BernsteinBox(CompiledDynamics):
         visits = np.zeros(lower.shape, np.int64) if self.visits is None else np.asarray(self.visits, np.int64)
         if visits.shape != lower.shape:
             raise InvalidInput(f"visits has shape {visits.shape}; the bounds have {lower.shape}")
-        object.__setattr__(self, "lower", lower)
-        object.__setattr__(self, "upper", upper)
+        object.__setattr__(self, "lower", read_only(lower))
+        object.__setattr__(self, "upper", read_only(upper))
         object.__setattr__(self, "visits", visits)
 
     @classmethod

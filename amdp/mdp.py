@@ -276,9 +276,7 @@ class Kernel(SingleKernel):
             raise InvalidInput(f"p has shape {p.shape}; axes s and y of [h, s, a, y] must be equal")
         distinct = p[:1] if p.strides[0] == 0 else p
         require_distributions("p", distinct, "hsay")
-        frozen = p.view()
-        frozen.flags.writeable = False
-        object.__setattr__(self, "p", frozen)
+        object.__setattr__(self, "p", read_only(p))
 
     @classmethod
     def homogeneous(cls, p: ArrayLike, n_steps: int) -> Self:
@@ -449,6 +447,13 @@ def _freeze_integers(owner: object, *names: str) -> None:
                 f"{', '.join(names)} must be lists of whole numbers of one length"
             )
         object.__setattr__(owner, name, array.astype(np.int64, copy=False))
+
+
+def read_only(array: Floats) -> Floats:
+    """A view that cannot be written to."""
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def next_state_first(rows: Floats) -> Floats:

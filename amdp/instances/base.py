@@ -6,7 +6,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amdp.arrays import Floats, floats, require_finite
+from amdp.arrays import Floats, floats, require_finite, require_index
 from amdp.errors import InvalidInput
 from amdp.mdp import MarkovPolicies, Shape, SingleKernel
 
@@ -27,7 +27,7 @@ class Scale:
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """Dynamics, initial state and nominal costs `[h, s, a]` in [0, 1]; adversaries start from the costs."""
+    """Dynamics, initial state and nominal costs `[h, s, a]`, in [0, 1] in all built-in worlds."""
 
     name: str
     kernel: SingleKernel
@@ -36,6 +36,9 @@ class Instance:
     scale: Scale = Scale()
 
     def __post_init__(self) -> None:
+        if not isinstance(self.kernel, SingleKernel):
+            raise InvalidInput(f"kernel is a {type(self.kernel).__name__}; it must be a Kernel or a SparseKernel")
+        require_index("initial", self.initial, self.kernel.shape[1])
         costs = floats("costs", self.costs, "hsa")
         if costs.shape != self.kernel.shape:
             raise InvalidInput(f"costs has shape {costs.shape}; the kernel asks for {self.kernel.shape}")
