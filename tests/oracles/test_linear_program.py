@@ -243,6 +243,7 @@ def test_the_limit_is_for_each_solve_and_not_for_all_of_them() -> None:
 
 INTERRUPTED = """
 import os, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background starts out deaf to it
 import numpy as np, scipy
 from amdp import MarkovPolicies, SparseKernel, bind
 from amdp.oracles.markov.linear_program import LONG_SOLVE
@@ -290,6 +291,7 @@ def test_ctrl_c_stops_a_long_solve_at_once_and_the_planner_lives_on() -> None:
 
 INTERRUPTED_OVER_A_BOX = """
 import os, signal, threading, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background starts out deaf to it
 import numpy as np
 from amdp import BernsteinBox, MarkovPolicies, bind
 
