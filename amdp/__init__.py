@@ -2,6 +2,7 @@
 
 from amdp.arrays import one_hot, step_major
 from amdp.confidence import BernsteinBox, Radius
+from amdp.dynamics import Dynamics, Pairs, Segment
 from amdp.errors import (
     AmdpError,
     CertificateRejected,
@@ -13,7 +14,7 @@ from amdp.errors import (
     Unsolved,
     UnsupportedDomain,
 )
-from amdp.mdp import Dynamics, Kernel, MarkovPolicies, Pairs, Segment, SparseKernel, StationaryPolicies
+from amdp.mdp import Kernel, MarkovPolicies, SparseKernel, StationaryPolicies
 from amdp.occupancy import evaluate, occupancy, values
 from amdp.oracles.base import Plan, Planner, PlanningOracle, Plans, Report, Status, bind, oracle, plan
 from amdp.oracles.checked import Checked

@@ -14,19 +14,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from amdp import kernels
 from amdp.arrays import Actions, Bools, Floats, Policies, floats, located, one_hot, refuse, require_index
+from amdp.dynamics import CompiledDynamics, Pairs, Segment, Shape, next_state_first, read_only, require_places
 from amdp.errors import EmptyConfidenceSet, InvalidInput
 from amdp.kernels.rows import IntervalRows
-from amdp.mdp import (
-    CompiledDynamics,
-    Kernel,
-    Pairs,
-    Segment,
-    Shape,
-    SingleKernel,
-    next_state_first,
-    read_only,
-    require_places,
-)
+from amdp.mdp import Kernel, SingleKernel
 
 EMPTY_TOLERANCE = 1e-11  # above the rounding of a sum, below what makes a linear program infeasible
 

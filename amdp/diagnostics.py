@@ -12,9 +12,10 @@ import scipy
 from numpy.typing import NDArray
 
 from amdp.arrays import Actions, Bools, Floats, require_index
+from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
 from amdp.hitting import fastest, sure_ways
-from amdp.mdp import Shape, SingleKernel
+from amdp.mdp import SingleKernel
 
 PARKING_TOLERANCE = 1e-12
 

@@ -10,9 +10,10 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from amdp.arrays import Actions, Floats, require_whole
+from amdp.dynamics import Segment
 from amdp.errors import InvalidInput
 from amdp.feedback import Bandit, FullInformation, Weights
-from amdp.mdp import Domain, Segment
+from amdp.mdp import Domain
 
 FIRST_BATCH = 32
 LARGEST_BATCH = 256

@@ -6,7 +6,7 @@ from typing import NamedTuple, Self
 import numpy as np
 
 from amdp.arrays import Floats
-from amdp.mdp import Segment
+from amdp.dynamics import Segment
 
 
 class Weights(NamedTuple):

@@ -4,11 +4,11 @@ A kernel has the axes `[h, s, a, y]`: the chance of next state `y` after action 
 Nothing follows the last step, so its rows are never read. A row of zeros marks a place that cannot be reached.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, Self
 
 import numpy as np
 import scipy
@@ -18,151 +18,19 @@ from amdp import kernels
 from amdp.arrays import (
     Actions,
     Bools,
-    Costs,
     Floats,
     Occupancy,
     Policies,
-    Values,
     floats,
     located,
     require_distributions,
-    require_finite,
     require_index,
     require_row_sums,
     require_whole,
 )
+from amdp.dynamics import CompiledDynamics, Dynamics, Pairs, Segment, Shape, next_state_first, read_only
 from amdp.errors import InvalidInput
-from amdp.kernels.rows import DensePaths, DenseRows, Paths, Rows, SparsePaths, SparseRows
-
-Shape = tuple[int, int, int]  # steps, states, actions
-
-
-class Sweep(NamedTuple):
-    """What one backward sweep over a batch leaves."""
-
-    actions: Actions  # [n, h, s]
-    values: Values  # [n, h, s]
-    shortfall: Floats  # [n], at most 0: no policy is cheaper than the swept one by more
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
-    """A list of `m` places: steps, states, actions."""
-
-    steps: NDArray[np.int64]
-    states: NDArray[np.int64]
-    actions: NDArray[np.int64]
-
-    def __post_init__(self) -> None:
-        _freeze_integers(self, "steps", "states", "actions")
-
-    @classmethod
-    def all(cls, shape: Shape) -> Self:
-        """Every `(h, s, a)`, in C order."""
-        return cls(*(axis.reshape(-1) for axis in np.indices(shape)))
-
-
-@dataclass(frozen=True, eq=False)
-class Segment:
-    """What was seen while one policy was played: the states and actions of consecutive steps."""
-
-    states: NDArray[np.int64]  # [m]
-    actions: NDArray[np.int64]  # [m]
-    start: int = 0  # the step of the first entry
-
-    def __post_init__(self) -> None:
-        _freeze_integers(self, "states", "actions")
-
-
-@runtime_checkable
-class Dynamics(Protocol):
-    """One kernel, or a set of kernels of which the cheapest is meant."""
-
-    @property
-    def shape(self) -> Shape:
-        """Steps, states, actions."""
-        ...
-
-    def least_expectation(self, h: int, values: Floats) -> Floats:
-        """`[n, y] -> [n, s, a]`: the least expected value of the next state."""
-
-    def cheapest(self, costs: Costs) -> Sweep:
-        """Backward induction: the cheapest action everywhere, the first of those that differ by rounding only."""
-
-    def follow(self, costs: Costs, wanted: Actions, slack: Floats) -> Sweep:
-        """The sweep of given actions (-1: free); the first cheapest replaces one that costs at most `slack[n]` more."""
-
-    def greatest_visits(self, policies: Policies, initial: int, pairs: Pairs) -> Floats:
-        """`[n, m]`: the greatest chance, over the kernels in the set, of being at each pair."""
-
-    def meets(
-        self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], rng: np.random.Generator
-    ) -> Bools:
-        """Draw `[n]`: whether policy `i` of `[n, h, s]` visits the pair of the segment's step `steps[i]`."""
-
-    def meets_all(self, actions: Actions, initial: int, segment: Segment, rng: np.random.Generator) -> Bools:
-        """Draw `[n, m]`: whether each of the policies `[n, h, s]` visits each pair of the segment."""
-
-    def narrow(self, segment: Segment) -> Self:
-        """What remains possible after a segment was seen."""
-
-    def require_closed(self, initial: int) -> None:
-        """Refuse dynamics that lead from `initial` to a place with no way on."""
-
-
-class CompiledDynamics(ABC):
-    """The sweeps, for dynamics whose rows the compiled kernels can read."""
-
-    @property
-    @abstractmethod
-    def shape(self) -> Shape:
-        """Steps, states, actions."""
-
-    @property
-    @abstractmethod
-    def rows(self) -> Rows:
-        """The rows as the compiled sweeps read them."""
-
-    def least_expectation(self, h: int, values: Floats) -> Floats:
-        """Least expected value `[n, s, a]` of the next state, for each of `values` `[n, y]`."""
-        steps, states, actions = self.shape
-        require_index("h", h, steps)
-        if values.ndim != 2 or values.shape[1] != states:
-            raise InvalidInput(f"values has shape {values.shape}; expected (n, {states})")
-        out = np.empty((len(values), states * actions))
-        kernels.sweeps.expectations(self.rows, h, np.ascontiguousarray(values), out)
-        return out.reshape(-1, states, actions)
-
-    def cheapest(self, costs: Costs) -> Sweep:
-        """Backward induction for each of `costs` `[n, h, s, a]`."""
-        self._require_shape("costs", costs, self.shape)
-        laid, by_step = _laid_out(costs)
-        actions, values = _step_major(costs.shape)
-        if not kernels.sweeps.induct(self.rows, laid, by_step, actions, values):
-            _refuse_costs(costs)
-        return Sweep(actions.swapaxes(0, 1), values.swapaxes(0, 1), np.zeros(len(costs)))
-
-    def follow(self, costs: Costs, wanted: Actions, slack: Floats) -> Sweep:
-        """The backward sweep of given actions; see `amdp.kernels.sweeps.follow`."""
-        n = len(costs)
-        self._require_shape("costs", costs, self.shape)
-        self._require_shape("actions", wanted, self.shape[:2])
-        if len(wanted) != n or len(slack) != n:
-            raise InvalidInput(f"{n} costs, {len(wanted)} policies, {len(slack)} slacks; give as many of each")
-        if wanted.min() < -1 or wanted.max() >= self.shape[2]:
-            raise InvalidInput(f"actions run from {wanted.min()} to {wanted.max()}; they are 0 to {self.shape[2] - 1}")
-        laid, by_step = _laid_out(costs)
-        actions, values = _step_major(costs.shape)
-        shortfall = np.empty(len(costs))
-        by_steps = np.ascontiguousarray(wanted.transpose(1, 0, 2), dtype=np.int32)
-        if not kernels.sweeps.follow(self.rows, laid, by_step, by_steps, slack, actions, values, shortfall):
-            _refuse_costs(costs)
-        return Sweep(actions.swapaxes(0, 1), values.swapaxes(0, 1), shortfall)
-
-    def _require_shape(self, name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
-        # Compiled code does not look: a wrong shape would read foreign memory.
-        if array.ndim != len(shape) + 1 or array.shape[1:] != shape or len(array) == 0:
-            raise InvalidInput(f"{name} has shape {array.shape}; expected (n, {', '.join(map(str, shape))})")
+from amdp.kernels.rows import DensePaths, DenseRows, Paths, SparsePaths, SparseRows
 
 
 class SingleKernel(CompiledDynamics):
@@ -437,43 +305,11 @@ class StationaryPolicies:
 Domain = MarkovPolicies | StationaryPolicies
 
 
-def _freeze_integers(owner: object, *names: str) -> None:
-    """Turn the named fields into int64 arrays of one axis and one length, or refuse them."""
-    arrays = [np.asarray(getattr(owner, name)) for name in names]
-    for name, array in zip(names, arrays, strict=True):
-        if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) != len(arrays[0]):
-            raise InvalidInput(
-                f"{name} has shape {array.shape} of {array.dtype}; "
-                f"{', '.join(names)} must be lists of whole numbers of one length"
-            )
-        object.__setattr__(owner, name, array.astype(np.int64, copy=False))
-
-
-def read_only(array: Floats) -> Floats:
-    """A view that cannot be written to."""
-    view = array.view()
-    view.flags.writeable = False
-    return view
-
-
-def next_state_first(rows: Floats) -> Floats:
-    """A new array `[h, y, s*a]` of rows `[h, s, a, y]`: what a sweep multiplies values with."""
-    steps, states, actions, _ = rows.shape
-    return np.array(rows.transpose(0, 3, 1, 2), order="C").reshape(steps, states, states * actions)
-
-
 def require_steps(n_steps: int) -> None:
     """Refuse a horizon below one step."""
     require_whole("n_steps", n_steps)
     if n_steps < 1:
         raise InvalidInput(f"n_steps = {n_steps}; it must be at least 1")
-
-
-def require_places(name: str, axes: str, places: Sequence[NDArray[np.integer]], sizes: Sequence[int]) -> None:
-    """Refuse indices outside `sizes`: compiled loops would go past the end of their arrays."""
-    for axis, index, size in zip(axes, places, sizes, strict=True):
-        if index.size and not 0 <= index.min() <= index.max() < size:
-            raise InvalidInput(f"{name} has {axis} = {index.min()} .. {index.max()}; expected 0 .. {size - 1}")
 
 
 def _require_domain(dynamics: Dynamics, initial: int) -> None:
@@ -516,26 +352,6 @@ def _describe(kernel: SingleKernel) -> str:
     return f"{type(kernel).__name__}({kind}{steps} steps, {states} states, {actions} actions)"
 
 
-def _refuse_costs(costs: Costs) -> None:
-    """Say what made a sweep unsound."""
-    require_finite("costs", costs, "nhsa")
-    raise InvalidInput(f"costs reach {np.abs(costs).max():g}; their sums over steps and actions overflow")
-
-
 def _policies_first(actions: Actions) -> Actions:
     """Policies `[n, h, s]` as a simulation reads them, one after another."""
     return np.ascontiguousarray(actions, dtype=np.int32)
-
-
-def _step_major(shape: tuple[int, ...]) -> tuple[Actions, Floats]:
-    n, steps, states, _ = shape
-    return np.empty((steps, n, states), dtype=np.int32), np.empty((steps, n, states))
-
-
-def _laid_out(costs: Costs) -> tuple[Floats, bool]:
-    """Costs as the sweeps read them: `[h, n, s, a]` if they lie so in memory, else `[n, h, s, a]`."""
-    swapped = costs.swapaxes(0, 1)
-    by_step = swapped.flags.c_contiguous
-    laid = swapped if by_step else np.ascontiguousarray(costs)
-    # A read-only array is another type to the compiler: a copy is cheaper than compiling all kernels twice.
-    return laid if laid.flags.writeable else laid.copy(), by_step

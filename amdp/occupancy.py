@@ -4,8 +4,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amdp.arrays import Costs, Floats, Occupancy, Policies, Values, floats, require_index
+from amdp.dynamics import Dynamics
 from amdp.errors import InvalidInput
-from amdp.mdp import Domain, Dynamics, SingleKernel
+from amdp.mdp import Domain, SingleKernel
 
 
 def occupancy(kernel: SingleKernel, policies: Policies, initial: int = 0) -> Occupancy:

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amdp.arrays import Floats
+from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
-from amdp.mdp import Domain, MarkovPolicies, Shape
+from amdp.mdp import Domain, MarkovPolicies
 from amdp.occupancy import values
 from amdp.oracles.base import PlanningOracle, Status, bind
 from amdp.simulation import Game, Round

@@ -12,10 +12,11 @@ import numpy as np
 from amdp.algorithms.base import Learner, Source
 from amdp.arrays import Policies
 from amdp.delays import Delays, none
+from amdp.dynamics import Segment
 from amdp.errors import InvalidInput
 from amdp.feedback import Bandit, Feedback, Weights
 from amdp.losses import LossSequence
-from amdp.mdp import Domain, Segment, SingleKernel
+from amdp.mdp import Domain, SingleKernel
 from amdp.seeding import Streams
 
 

@@ -18,7 +18,8 @@ from scipy.optimize import linprog
 
 from amdp import BernsteinBox, Kernel
 from amdp.arrays import Costs, Floats, Policies
-from amdp.mdp import MarkovPolicies, next_state_first
+from amdp.dynamics import next_state_first
+from amdp.mdp import MarkovPolicies
 from amdp.oracles.polytope import polytope
 
 

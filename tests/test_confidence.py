@@ -26,7 +26,7 @@ from amdp import (
     occupancy,
 )
 from amdp.arrays import Floats
-from amdp.mdp import Shape
+from amdp.dynamics import Shape
 
 SHAPE = (3, 3, 2)
 TIGHT = Radius(log_term=1.0, spread=1.0, offset=0.0, scale=0.05)

@@ -11,9 +11,10 @@ from worlds import box_around, random_kernel
 
 from amdp import BernsteinBox, InvalidInput, Kernel, MarkovPolicies, Pairs, Segment, one_hot
 from amdp.arrays import Actions, Floats
+from amdp.dynamics import Dynamics, Shape
 from amdp.estimators import GeometricResampling, SharedResampling, WholeTable
 from amdp.feedback import Bandit, FullInformation, Weights
-from amdp.mdp import Domain, Dynamics, Shape
+from amdp.mdp import Domain
 
 SHAPE = (3, 2, 2)
 FORMS: dict[str, type[GeometricResampling | SharedResampling]] = {

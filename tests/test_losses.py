@@ -17,10 +17,10 @@ from worlds import all_policies, kernel_worlds, random_kernel, seeds, shapes
 
 from amdp import InvalidInput, MarkovPolicies, MissingDependency, SpecError, evaluate, losses
 from amdp.arrays import Floats
+from amdp.dynamics import Shape
 from amdp.losses import CalledLosses, FixedLosses, GeneratedLosses, LossSequence
 from amdp.losses.base import round_rng
 from amdp.losses.catalog import standard
-from amdp.mdp import Shape
 
 SHAPE: Shape = (2, 6, 3)
 NAMES = list(standard())

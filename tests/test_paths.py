@@ -11,7 +11,8 @@ from worlds import KINDS, as_csr, few_successors, random_kernel, random_policies
 
 from amdp import BernsteinBox, Kernel, Pairs, Segment, SparseKernel, occupancy, one_hot
 from amdp.arrays import Floats
-from amdp.mdp import Shape, SingleKernel
+from amdp.dynamics import Shape
+from amdp.mdp import SingleKernel
 
 SHAPE = (4, 3, 2)
 SIGMAS = 5.5  # a false alarm in 26 million draws of a normal number

@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from amdp import BernsteinBox, Kernel, MarkovPolicies, PlanningOracle, SparseKernel, oracle
 from amdp.arrays import Actions, Costs, Floats
-from amdp.mdp import Shape, SingleKernel
+from amdp.dynamics import Shape
+from amdp.mdp import SingleKernel
 
 KINDS = ("dense", "homogeneous", "sparse", "sparse-homogeneous", "deterministic", "layered")
 

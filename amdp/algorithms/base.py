@@ -9,8 +9,9 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from amdp.arrays import Policies
+from amdp.dynamics import Segment
 from amdp.feedback import Feedback, Weights
-from amdp.mdp import Domain, Segment
+from amdp.mdp import Domain
 
 
 class Draws(Protocol):

@@ -11,9 +11,10 @@ import numpy as np
 
 from amdp.algorithms.base import Draws, Learner
 from amdp.arrays import Policies, require_whole
+from amdp.dynamics import Segment
 from amdp.errors import InvalidInput
 from amdp.feedback import Bandit, Feedback, Weights
-from amdp.mdp import Domain, Segment
+from amdp.mdp import Domain
 
 Make = Callable[[Domain, int], Learner[Any]]  # a learner tuned for a domain and a guess
 

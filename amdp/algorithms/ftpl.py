@@ -13,10 +13,11 @@ import numpy as np
 
 from amdp.algorithms.perturbations import Exponential, Laplace, Perturbation
 from amdp.arrays import Actions, Floats, Policies, one_hot
+from amdp.dynamics import Segment
 from amdp.errors import InvalidInput
 from amdp.estimators import Estimator, GeometricResampling, SharedResampling, WholeTable
 from amdp.feedback import Feedback, Weights
-from amdp.mdp import Domain, MarkovPolicies, Segment
+from amdp.mdp import Domain, MarkovPolicies
 from amdp.oracles.base import Planner, PlanningOracle, Status, bind
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from amdp.arrays import Floats, floats, require_finite, require_index
+from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
-from amdp.mdp import MarkovPolicies, Shape, SingleKernel
+from amdp.mdp import MarkovPolicies, SingleKernel
 
 Total = TypeVar("Total", float, Floats)
 

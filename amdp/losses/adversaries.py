@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from amdp.arrays import Floats, floats, located
+from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
 from amdp.losses.base import (
     RULE,
@@ -24,7 +25,6 @@ from amdp.losses.base import (
     require_whole,
     round_rng,
 )
-from amdp.mdp import Shape
 
 
 def repeated(table: ArrayLike, rounds: int) -> CheckedLosses:

@@ -7,10 +7,10 @@ from typing import NamedTuple
 from numpy.typing import ArrayLike
 
 from amdp.arrays import Floats, floats
+from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
 from amdp.losses import adversaries
 from amdp.losses.base import CheckedLosses, LossSequence
-from amdp.mdp import Shape
 
 
 class Setting(NamedTuple):

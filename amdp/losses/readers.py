@@ -21,9 +21,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amdp.arrays import floats, located, refuse
+from amdp.dynamics import Shape
 from amdp.errors import InvalidInput, MissingDependency, SpecError
 from amdp.losses.base import FixedLosses
-from amdp.mdp import Shape
 
 PLACE = ("round", "step", "state", "action")
 COLUMNS = (*PLACE, "loss")

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from amdp.arrays import Floats
 from amdp.confidence import BernsteinBox
+from amdp.dynamics import Shape
 from amdp.errors import UnsupportedDomain
-from amdp.mdp import Domain, MarkovPolicies, Shape, SingleKernel
+from amdp.mdp import Domain, MarkovPolicies, SingleKernel
 
 Entries = tuple[NDArray[np.integer], NDArray[np.integer], Floats]  # row, column, coefficient
 

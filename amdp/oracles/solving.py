@@ -14,8 +14,9 @@ from typing import Protocol
 import numpy as np
 
 from amdp.arrays import Actions, Costs, Floats, require_whole
+from amdp.dynamics import Sweep
 from amdp.errors import InvalidInput
-from amdp.mdp import Domain, MarkovPolicies, Sweep
+from amdp.mdp import Domain, MarkovPolicies
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
 
 VISITED = 1e-6  # below this chance a solver's mass is noise

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from amdp import Kernel, MarkovPolicies, kernels, losses
 from amdp.algorithms.ftpl import Ftpl, PerturbedLeader
 from amdp.algorithms.perturbations import Laplace
+from amdp.dynamics import Shape
 from amdp.feedback import Bandit
-from amdp.mdp import Shape
 from amdp.regret import measure
 from amdp.seeding import Streams
 from amdp.simulation import Episodic, Game, play

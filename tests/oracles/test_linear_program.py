@@ -43,7 +43,8 @@ from amdp import (
     plan,
 )
 from amdp.arrays import Costs, Floats
-from amdp.mdp import Shape, SingleKernel
+from amdp.dynamics import Shape
+from amdp.mdp import SingleKernel
 from amdp.oracles.markov.linear_program import OccupancyProgram
 from amdp.oracles.markov.pulp_program import PulpProgram
 from amdp.oracles.polytope import polytope

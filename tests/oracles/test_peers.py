@@ -15,7 +15,7 @@ from worlds import random_rows, seeds, shapes
 
 from amdp import Kernel, MarkovPolicies, plan
 from amdp.arrays import Floats
-from amdp.mdp import Shape
+from amdp.dynamics import Shape
 
 AGREEMENT = 1e-10
 
