@@ -14,8 +14,8 @@ from amdp.errors import (
     Unsolved,
     UnsupportedDomain,
 )
+from amdp.evaluation import evaluate, occupancy, values
 from amdp.mdp import Kernel, MarkovPolicies, SparseKernel, StationaryPolicies
-from amdp.occupancy import evaluate, occupancy, values
 from amdp.oracles.base import Plan, Planner, PlanningOracle, Plans, Report, Status, bind, oracle, plan
 from amdp.oracles.checked import Checked
 

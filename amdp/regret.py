@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from amdp.arrays import Floats
 from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
+from amdp.evaluation import values
 from amdp.mdp import Domain, MarkovPolicies
-from amdp.occupancy import values
 from amdp.oracles.base import PlanningOracle, Status, bind
 from amdp.simulation import Game, Round
 

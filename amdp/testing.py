@@ -16,8 +16,8 @@ import numpy as np
 from amdp.arrays import Costs
 from amdp.confidence import BernsteinBox
 from amdp.errors import InvalidInput, UnsupportedDomain
+from amdp.evaluation import evaluate
 from amdp.mdp import Domain, Kernel, MarkovPolicies, SparseKernel, StationaryPolicies
-from amdp.occupancy import evaluate
 from amdp.oracles.base import Planner, PlanningOracle, Status, describe
 from amdp.oracles.checked import Checked
 from amdp.oracles.markov.dynamic_programming import BackwardInduction

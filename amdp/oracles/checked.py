@@ -7,8 +7,8 @@ import numpy as np
 
 from amdp.arrays import Costs, Floats
 from amdp.errors import CertificateRejected, InvalidInput
+from amdp.evaluation import evaluate
 from amdp.mdp import Domain, MarkovPolicies
-from amdp.occupancy import evaluate
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Status
 
 

@@ -10,8 +10,8 @@ import numpy as np
 from amdp.arrays import Actions, Bools, Costs, Occupancy, one_hot
 from amdp.confidence import BernsteinBox
 from amdp.errors import InvalidInput, UnsupportedDomain
+from amdp.evaluation import evaluate
 from amdp.mdp import Domain, MarkovPolicies, SingleKernel
-from amdp.occupancy import evaluate
 from amdp.oracles.base import Planner, Plans, Report, Status
 from amdp.oracles.solving import SAME, settle, visited_actions
 

@@ -9,8 +9,8 @@ import highspy
 import numpy as np
 
 from amdp.arrays import Actions, Floats
+from amdp.evaluation import evaluate
 from amdp.mdp import Domain, MarkovPolicies, SingleKernel
-from amdp.occupancy import evaluate
 from amdp.oracles.base import Planner, Status
 from amdp.oracles.polytope import Polytope, is_linear, polytope
 from amdp.oracles.solving import Answer, SolverPlanner, require_limits
