@@ -26,7 +26,7 @@ check: $(VENV)/tests
 pytest: $(VENV)/tests
 	$(BIN)/python -m pytest
 
-bench: $(VENV)/tests
+bench: $(VENV)/benches
 	$(BIN)/python -m benchmarks oracles
 
 format: $(VENV)/tests
@@ -48,3 +48,7 @@ $(VENV)/runs: pyproject.toml | $(BIN)/python
 $(VENV)/tests: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
 	@touch $@ $(VENV)/runs
+
+$(VENV)/benches: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
+	@touch $@ $(VENV)/tests $(VENV)/runs

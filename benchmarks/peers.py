@@ -12,8 +12,6 @@ from warnings import catch_warnings, simplefilter
 import highspy
 import mdptoolbox.mdp
 import numpy as np
-from quantecon.markov import DiscreteDP
-from quantecon.markov.ddp import backward_induction
 from scipy.optimize import linprog
 
 from amdp import BernsteinBox, Kernel
@@ -39,6 +37,9 @@ def dgemm(kernel: Kernel, n: int, rng: np.random.Generator) -> Callable[[], Floa
 
 def quantecon(rows: Floats, cost: Floats, steps: int) -> Callable[[], Floats]:
     """Backward induction over a stationary problem, prebuilt; the values `[s]` of the first step."""
+    from quantecon.markov import DiscreteDP
+    from quantecon.markov.ddp import backward_induction
+
     with catch_warnings():
         simplefilter("ignore")  # without a discount its infinite-horizon methods are off
         problem = DiscreteDP(-cost, rows, 1.0)

@@ -4,7 +4,7 @@ import os
 import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from importlib.metadata import version
+from importlib.metadata import distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -107,7 +107,7 @@ def machine() -> dict[str, Any]:
         "cores": os.cpu_count(),
         "system": platform.system(),
         "python": platform.python_version(),
-        "packages": {package: version(package) for package in PACKAGES},
+        "packages": {name: version(name) for name in PACKAGES if any(distributions(name=name))},
     }
 
 
