@@ -159,23 +159,21 @@ class BernsteinBox(CompiledDynamics):
         return self._extreme_visits(policies, initial, pairs, 1.0)
 
     def meets(
-        self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], rng: np.random.Generator
+        self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], uniforms: Floats
     ) -> Bools:
-        """Whether policy `i` visits the pair of its step `[n]`: drawn with the greatest chance that the box allows."""
+        """Whether policy `i` visits its pair of the segment `[n]`: with the greatest chance that the box allows."""
         met = np.empty(len(actions), dtype=bool)
-        uniforms = rng.random(len(actions))
         for step in np.unique(steps):
-            at, chosen = int(step), steps == step
-            place = [np.array([k]) for k in (at, segment.states[at], segment.actions[at])]
-            policies = one_hot(actions[chosen], self.shape[2])
-            met[chosen] = uniforms[chosen] < self.greatest_visits(policies, initial, Pairs(*place))[:, 0]
+            chosen = steps == step
+            pair = Pairs(*(axis[step : step + 1] for axis in segment.places))
+            chances = self.greatest_visits(one_hot(actions[chosen], self.shape[2]), initial, pair)
+            met[chosen] = uniforms[chosen, step] < chances[:, 0]
         return met
 
-    def meets_all(self, actions: Actions, initial: int, segment: Segment, rng: np.random.Generator) -> Bools:
-        """Whether each policy visits each pair of the segment `[n, m]`: drawn with the greatest chances."""
-        pairs = Pairs(np.arange(len(segment.states)), segment.states, segment.actions)
-        uniforms = rng.random((len(actions), len(segment.states)))
-        return uniforms < self.greatest_visits(one_hot(actions, self.shape[2]), initial, pairs)
+    def meets_all(self, actions: Actions, initial: int, segment: Segment, uniforms: Floats) -> Bools:
+        """Whether each policy visits each pair of the segment `[n, m]`: with the greatest chances."""
+        chances = self.greatest_visits(one_hot(actions, self.shape[2]), initial, segment.pairs)
+        return uniforms[:, segment.start :] < chances
 
     def narrow(self, segment: Segment) -> Self:
         """The box after one more segment: rows that it visited are intersected with their new interval.

@@ -6,6 +6,7 @@ One kernel or a set of kernels: both are `Dynamics`, and the sweeps over their r
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -55,6 +56,21 @@ class Segment:
     def __post_init__(self) -> None:
         _freeze_integers(self, "states", "actions")
 
+    @property
+    def stop(self) -> int:
+        """The step after the last entry."""
+        return self.start + len(self.states)
+
+    @cached_property
+    def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """What was visited, as an index into arrays `[h, s, a]`."""
+        return np.arange(self.start, self.stop), self.states, self.actions
+
+    @property
+    def pairs(self) -> Pairs:
+        """The same as a list of places."""
+        return Pairs(*self.places)
+
 
 @runtime_checkable
 class Dynamics(Protocol):
@@ -78,12 +94,12 @@ class Dynamics(Protocol):
         """`[n, m]`: the greatest chance, over the kernels in the set, of being at each pair."""
 
     def meets(
-        self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], rng: np.random.Generator
+        self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], uniforms: Floats
     ) -> Bools:
-        """Draw `[n]`: whether policy `i` of `[n, h, s]` visits the pair of the segment's step `steps[i]`."""
+        """Whether policy `i` of `[n, h, s]` visits pair `steps[i]` of the segment; `uniforms[n, stop]` decide."""
 
-    def meets_all(self, actions: Actions, initial: int, segment: Segment, rng: np.random.Generator) -> Bools:
-        """Draw `[n, m]`: whether each of the policies `[n, h, s]` visits each pair of the segment."""
+    def meets_all(self, actions: Actions, initial: int, segment: Segment, uniforms: Floats) -> Bools:
+        """Whether each of the policies `[n, h, s]` visits each pair of the segment; `uniforms[n, stop]` decide."""
 
     def narrow(self, segment: Segment) -> Self:
         """What remains possible after a segment was seen."""

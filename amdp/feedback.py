@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from typing import NamedTuple, Self
 
-import numpy as np
-
 from amdp.arrays import Floats
 from amdp.dynamics import Segment
 
@@ -28,8 +26,7 @@ class Bandit:
     @classmethod
     def told(cls, table: Floats, segment: Segment, weights: Weights) -> Self:
         """What this kind of feedback reveals of a loss table `[h, s, a]`."""
-        at = segment.start + np.arange(len(segment.states))
-        return cls(segment, weights, table[at, segment.states, segment.actions])
+        return cls(segment, weights, table[segment.places])
 
 
 @dataclass(frozen=True, eq=False)

@@ -75,23 +75,23 @@ class SingleKernel(CompiledDynamics):
         """Cumulative rows, from which trajectories are drawn."""
 
     def meets(
-        self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], rng: np.random.Generator
+        self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], uniforms: Floats
     ) -> Bools:
-        """Whether policy `i` visits the pair of its step `[n]`, on a simulated trajectory of its own."""
+        """Whether policy `i` visits its pair of the segment `[n]`, on a simulated trajectory of its own."""
         met = np.empty(len(actions), dtype=bool)
-        uniforms = rng.random((len(actions), len(segment.states)))
-        played, n_actions = _policies_first(actions), self.shape[2]
-        wanted = (segment.states, segment.actions)
-        kernels.paths.meets(self.paths, played, n_actions, initial, uniforms, *wanted, steps, met)
+        kernels.paths.meets(*self._simulated(actions, initial, segment), steps, uniforms, met)
         return met
 
-    def meets_all(self, actions: Actions, initial: int, segment: Segment, rng: np.random.Generator) -> Bools:
+    def meets_all(self, actions: Actions, initial: int, segment: Segment, uniforms: Floats) -> Bools:
         """Whether each policy visits each pair of the segment `[n, m]`, on one simulated trajectory each."""
         met = np.empty((len(actions), len(segment.states)), dtype=bool)
-        uniforms = rng.random(met.shape)
-        played, n_actions = _policies_first(actions), self.shape[2]
-        kernels.paths.meets_all(self.paths, played, n_actions, initial, uniforms, segment.states, segment.actions, met)
+        kernels.paths.meets_all(*self._simulated(actions, initial, segment), uniforms, met)
         return met
+
+    def _simulated(self, actions: Actions, initial: int, segment: Segment) -> tuple[Any, ...]:
+        """What a simulation reads; policies step by step, as sweeps leave them in memory."""
+        by_step = np.ascontiguousarray(actions.swapaxes(0, 1), dtype=np.int32)
+        return self.paths, by_step, self.shape[2], initial, segment.start, segment.states, segment.actions
 
     def walk(self, policy: Policies, initial: int, uniforms: Floats) -> Segment:
         """The trajectory of one policy `[h, s, a]` that the numbers `uniforms[h, 2]` decide: action, then move."""
@@ -350,8 +350,3 @@ def _describe(kernel: SingleKernel) -> str:
     steps, states, actions = kernel.shape
     kind = "homogeneous, " if kernel.is_homogeneous else ""
     return f"{type(kernel).__name__}({kind}{steps} steps, {states} states, {actions} actions)"
-
-
-def _policies_first(actions: Actions) -> Actions:
-    """Policies `[n, h, s]` as a simulation reads them, one after another."""
-    return np.ascontiguousarray(actions, dtype=np.int32)

@@ -4,6 +4,9 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
+
+LANES = 64  # generators that compiled code runs side by side
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,3 +20,9 @@ class Streams:
     def from_seed(cls, seed: int) -> Self:
         """Spawn all streams of one run; the same seed always gives the same streams."""
         return cls(*(np.random.Generator(np.random.PCG64(child)) for child in np.random.SeedSequence(seed).spawn(2)))
+
+
+def lanes(rng: np.random.Generator) -> NDArray[np.uint64]:
+    """Seeds `[4, LANES]` for random numbers in bulk: see `amdp.kernels.noise`."""
+    words = rng.bit_generator.random_raw(4 * LANES)
+    return np.asarray(words, dtype=np.uint64).reshape(4, -1)

@@ -1,5 +1,6 @@
 """Geometric resampling against the exact law of its counts, and what estimates add to a sum."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,7 @@ from amdp.dynamics import Dynamics, Shape
 from amdp.estimators import GeometricResampling, SharedResampling, WholeTable
 from amdp.feedback import Bandit, FullInformation, Weights
 from amdp.mdp import Domain
+from amdp.trials import BatchedTrials, Trials
 
 SHAPE = (3, 2, 2)
 FORMS: dict[str, type[GeometricResampling | SharedResampling]] = {
@@ -29,18 +31,25 @@ class FewPolicies:
     """A known distribution over a few policies: a sampler whose visit chances can be summed up."""
 
     domain: Domain
-    policies: Actions  # [i, h, s]
+    table: Actions  # [i, h, s]
     chances: Floats  # [i]
     sampled: list[int] = field(default_factory=list)
 
-    def sample(self, n: int, rng: np.random.Generator) -> Actions:
-        self.sampled.append(n)
-        return self.policies[rng.choice(len(self.policies), size=n, p=self.chances)]
+    @property
+    def trials(self) -> Trials:
+        return BatchedTrials(self)
+
+    def policies(self, rng: np.random.Generator) -> Callable[[int], Actions]:
+        def sample(n: int) -> Actions:
+            self.sampled.append(n)
+            return self.table[rng.choice(len(self.table), size=n, p=self.chances)]
+
+        return sample
 
     def visits(self, segment: Segment) -> Floats:
         """The chance `[m]` that a trial succeeds at each pair of a segment."""
         pairs = Pairs(np.arange(len(segment.states)), segment.states, segment.actions)
-        each = self.domain.dynamics.greatest_visits(one_hot(self.policies, self.domain.shape[2]), 0, pairs)
+        each = self.domain.dynamics.greatest_visits(one_hot(self.table, self.domain.shape[2]), 0, pairs)
         return self.chances @ each
 
 
@@ -189,13 +198,13 @@ def test_estimates_are_the_losses_but_for_the_truncation(form: str) -> None:
     assert isinstance(kernel, Kernel)
     sums, squares = np.zeros(SHAPE), np.zeros(SHAPE)
     for _ in range(n):
-        policy = one_hot(source.sample(1, rng)[0], SHAPE[2])
+        policy = one_hot(source.policies(rng)(1)[0], SHAPE[2])
         segment = kernel.walk(policy, 0, rng.random((SHAPE[0], 2)))
         weights = estimator.weigh(source, segment, rng)
         estimate = estimator.add(np.zeros(SHAPE), Bandit.told(table, segment, weights))
         sums += estimate
         squares += estimate**2
-    q = source.chances @ kernel.occupancy(one_hot(source.policies, SHAPE[2]), 0).reshape(4, -1)
+    q = source.chances @ kernel.occupancy(one_hot(source.table, SHAPE[2]), 0).reshape(4, -1)
     mean, spread = sums / n, np.sqrt(squares / n - (sums / n) ** 2)
     expected = (1 - (1 - q.reshape(SHAPE)) ** limit) * table
     assert (np.abs(mean - expected) <= SIGMAS * spread / np.sqrt(n) + 1e-9).all()

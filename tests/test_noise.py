@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from numpy.typing import NDArray
+from scipy import stats
 
 from amdp.arrays import Floats
 from amdp.kernels import noise
-from amdp.kernels.noise import BLOCK, LANES
+from amdp.kernels.noise import BLOCK
+from amdp.seeding import LANES
 
 Words = NDArray[np.uint64]
 MASK = 2**64 - 1
@@ -140,3 +142,17 @@ def test_center_is_added_to_every_copy_at_its_own_step() -> None:
         add(lanes.copy(), 1.0, np.zeros((2, 3)), plain)
         add(lanes.copy(), 1.0, center, moved)
         assert_array_equal(moved, plain + center[:, None])
+
+
+def test_uniform_numbers_are_uniform_and_depend_on_the_lanes_alone() -> None:
+    lanes, again = fresh_lanes(), fresh_lanes()
+    numbers, same = np.empty((400, 250)), np.empty((400, 250))
+    noise.fill_uniform(lanes, numbers)
+    noise.fill_uniform(again, same)
+    assert_array_equal(numbers, same)
+    assert numbers.min() >= 0.0
+    assert numbers.max() < 1.0
+    assert stats.kstest(numbers.reshape(-1), "uniform").pvalue > 1e-4, "a false alarm in 10,000 seeds"
+    following = np.empty(1000)
+    noise.fill_uniform(lanes, following)
+    assert not np.isin(following, numbers).any(), "the lanes have moved on"

@@ -62,10 +62,10 @@ def test_dense_and_sparse_kernels_share_their_luck(shape: Shape, seed: int, homo
     assert_array_equal(one.actions, other.actions)
     actions = rng.integers(shape[2], size=(40, *shape[:2])).astype(np.int32)
     steps = rng.integers(shape[0], size=40)
-    for luck in range(3):
-        met, also = (k.meets_all(actions, 0, one, np.random.default_rng(luck)) for k in (dense, sparse))
+    for luck in rng.random((3, 40, shape[0])):
+        met, also = (k.meets_all(actions, 0, one, luck) for k in (dense, sparse))
         assert_array_equal(met, also)
-        met, also = (k.meets(actions, 0, one, steps, np.random.default_rng(luck)) for k in (dense, sparse))
+        met, also = (k.meets(actions, 0, one, steps, luck) for k in (dense, sparse))
         assert_array_equal(met, also)
 
 
@@ -130,9 +130,11 @@ def test_policies_meet_a_segment_with_the_chance_of_its_pairs(kind: str, boxed: 
     for one, exact in zip(few, chances_to_meet(kernel, few, segment), strict=True):
         policies = np.repeat(one[None], n, axis=0)
         margin = SIGMAS * np.sqrt(exact * (1 - exact) / n) + 1e-12
-        assert (np.abs(dynamics.meets_all(policies, 0, segment, rng).mean(axis=0) - exact) <= margin).all()
+        assert (
+            np.abs(dynamics.meets_all(policies, 0, segment, rng.random((n, SHAPE[0]))).mean(axis=0) - exact) <= margin
+        ).all()
         for step in range(SHAPE[0]):
-            met = dynamics.meets(policies, 0, segment, np.full(n, step), rng)
+            met = dynamics.meets(policies, 0, segment, np.full(n, step), rng.random((n, SHAPE[0])))
             assert abs(met.mean() - exact[step]) <= margin[step]
 
 
@@ -143,10 +145,11 @@ def test_each_policy_of_a_batch_is_asked_about_its_own_step() -> None:
     actions = rng.integers(SHAPE[2], size=(200, *SHAPE[:2])).astype(np.int32)
     steps = rng.integers(SHAPE[0], size=200)
     exact = chances_to_meet(kernel, actions, segment)
-    assert_array_equal(kernel.meets_all(actions, 0, segment, rng), exact == 1.0)
-    assert_array_equal(kernel.meets(actions, 0, segment, steps, rng), exact[np.arange(200), steps] == 1.0)
+    luck = rng.random((200, SHAPE[0]))
+    assert_array_equal(kernel.meets_all(actions, 0, segment, luck), exact == 1.0)
+    assert_array_equal(kernel.meets(actions, 0, segment, steps, luck), exact[np.arange(200), steps] == 1.0)
     box = BernsteinBox.exactly(kernel)
-    assert_array_equal(box.meets(actions, 0, segment, steps, rng), exact[np.arange(200), steps] == 1.0)
+    assert_array_equal(box.meets(actions, 0, segment, steps, luck), exact[np.arange(200), steps] == 1.0)
 
 
 @settings(max_examples=15)
@@ -160,7 +163,8 @@ def test_a_box_meets_with_the_greatest_chance_that_it_allows(seed: int) -> None:
     policy = rng.integers(SHAPE[2], size=SHAPE[:2]).astype(np.int32)
     pairs = Pairs(np.arange(SHAPE[0]), segment.states, segment.actions)
     greatest = box.greatest_visits(one_hot(policy[None], SHAPE[2]), 0, pairs)[0]
-    met = box.meets_all(np.repeat(policy[None], n, axis=0), 0, segment, rng).mean(axis=0)
+    luck = rng.random((n, SHAPE[0]))
+    met = box.meets_all(np.repeat(policy[None], n, axis=0), 0, segment, luck).mean(axis=0)
     assert (np.abs(met - greatest) <= SIGMAS * np.sqrt(greatest * (1 - greatest) / n) + 1e-12).all()
 
 
@@ -170,9 +174,27 @@ def test_policies_laid_out_step_by_step_are_simulated_right() -> None:
     segment = some_segment(kernel, rng)
     actions = rng.integers(SHAPE[2], size=(SHAPE[0], 30, SHAPE[1])).astype(np.int32).swapaxes(0, 1)
     steps = np.arange(30) % SHAPE[0]
+    luck = rng.random((30, SHAPE[0]))
     laid: Any
     for laid in (np.ascontiguousarray(actions), actions.astype(np.int64)):
         assert_array_equal(
-            kernel.meets(actions, 0, segment, steps, np.random.default_rng(1)),
-            kernel.meets(laid, 0, segment, steps, np.random.default_rng(1)),
+            kernel.meets(actions, 0, segment, steps, luck),
+            kernel.meets(laid, 0, segment, steps, luck),
         )
+
+
+@pytest.mark.parametrize("boxed", [False, True])
+def test_a_segment_that_starts_late_is_met_at_its_own_steps(boxed: bool) -> None:
+    rng = np.random.default_rng(11)
+    kernel = Kernel(random_rows(SHAPE, rng))
+    dynamics = BernsteinBox.exactly(kernel) if boxed else kernel
+    whole, n = some_segment(kernel, rng), 20_000
+    late = Segment(whole.states[1:], whole.actions[1:], start=1)
+    policy = rng.integers(SHAPE[2], size=SHAPE[:2]).astype(np.int32)
+    exact = chances_to_meet(kernel, policy[None], whole)[0, 1:]
+    margin = SIGMAS * np.sqrt(exact * (1 - exact) / n) + 1e-12
+    policies, luck = np.repeat(policy[None], n, axis=0), rng.random((n, SHAPE[0]))
+    assert (np.abs(dynamics.meets_all(policies, 0, late, luck).mean(axis=0) - exact) <= margin).all()
+    for step in range(SHAPE[0] - 1):
+        met = dynamics.meets(policies, 0, late, np.full(n, step), luck)
+        assert abs(met.mean() - exact[step]) <= margin[step]

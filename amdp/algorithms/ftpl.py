@@ -5,7 +5,9 @@ Algorithm 1, over a box that narrows Algorithm 2, and with delayed feedback Algo
 noise once; its analysis draws it anew each round, and so does `Ftpl`. `LiteralFtpl` is the pseudo-code to the letter.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import ceil, sqrt
 from typing import Self
 
@@ -17,9 +19,10 @@ from amdp.dynamics import Segment
 from amdp.errors import InvalidInput
 from amdp.estimators import Estimator, GeometricResampling, SharedResampling, WholeTable
 from amdp.feedback import Feedback, Weights
-from amdp.mdp import Domain, MarkovPolicies
+from amdp.mdp import Domain, MarkovPolicies, SingleKernel
 from amdp.oracles.base import Planner, PlanningOracle, Status, bind
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
+from amdp.trials import BatchedTrials, CompiledTrials, Trials
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +38,34 @@ class PerturbedLeader:
         """The policies that are drawn from."""
         return self.planner.domain
 
+    @cached_property
+    def trials(self) -> Trials:
+        """Trials of policies from this distribution: compiled where noise, planner and dynamics allow it."""
+        return self._compiled or BatchedTrials(self)
+
+    def policies(self, rng: np.random.Generator) -> Callable[[int], Actions]:
+        """A stream of independent policies: the next `n` of them, `[n, h, s]`."""
+        if self._compiled:
+            return self._compiled.policies(rng)
+        costs = self.perturbation.stream(self.total, rng)
+        return lambda n: self._leaders(costs(n))
+
     def sample(self, n: int, rng: np.random.Generator) -> Actions:
         """`n` independent policies `[n, h, s]`."""
-        return self._leaders(self.perturbation.perturbed(self.total, n, rng))
+        return self.policies(rng)(n)
 
     def draw(self, rng: np.random.Generator) -> Policies:
         """One policy `[h, s, a]`."""
         return one_hot(self.sample(1, rng)[0], self.domain.shape[2])
+
+    @cached_property
+    def _compiled(self) -> CompiledTrials | None:
+        kernel = self.domain.dynamics
+        simple = isinstance(self.planner.oracle, BackwardInduction) and isinstance(self.perturbation, Laplace)
+        if not simple or not isinstance(kernel, SingleKernel):
+            return None
+        total = np.ascontiguousarray(self.total)
+        return CompiledTrials(kernel, self.domain.initial, total, 1.0 / self.perturbation.rate)
 
     def _leaders(self, costs: Floats) -> Actions:
         # A policy that is only feasible would be drawn from another law than the analysis speaks of.

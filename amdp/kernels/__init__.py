@@ -11,10 +11,11 @@ if TYPE_CHECKING:
     from amdp.kernels import noise as noise
     from amdp.kernels import paths as paths
     from amdp.kernels import sweeps as sweeps
+    from amdp.kernels import trials as trials
     from amdp.kernels import visits as visits
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name not in ("noise", "paths", "sweeps", "visits"):
+    if name not in ("noise", "paths", "sweeps", "trials", "visits"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{name}")

@@ -1,13 +1,14 @@
 """Noise in bulk, compiled: xoshiro256++ on many lanes side by side, and logarithms that vectorize.
 
-The lanes are seeded from the caller's generator at every call, so that no state is hidden here.
+The lanes `[4, LANES]` belong to the caller, who seeds them (`amdp.seeding.lanes`); every call moves them on.
 Blackman and Vigna, "Scrambled linear pseudorandom number generators" (2021), is the source of xoshiro256++.
 """
 
 import numpy as np
 from numba import njit, uint64
 
-LANES = 64
+from amdp.seeding import LANES
+
 BLOCK = 512  # numbers made at a time: their scratch stays in the first-level cache
 
 _ONE = np.uint64(0x3FF0000000000000)  # the bits of 1.0
@@ -122,3 +123,20 @@ def _add(center, out):
             shift = center[h]
             for j in range(width):
                 row[j] += shift[j]
+
+
+@_fast
+def fill_uniform(lanes, out):
+    """Uniform numbers in [0, 1), multiples of 2^-52; what a call leaves of a block is thrown away."""
+    words = np.empty(BLOCK, np.uint64)
+    ones = np.empty(BLOCK)
+    bits = ones.view(np.uint64)
+    flat = out.reshape(-1)
+    for low in range(0, flat.size, BLOCK):
+        _advance(lanes, words)
+        for i in range(BLOCK):
+            bits[i] = (words[i] >> uint64(12)) | _ONE
+        count = min(BLOCK, flat.size - low)
+        block = flat[low : low + count]
+        for i in range(count):
+            block[i] = ones[i] - 1.0

@@ -58,26 +58,27 @@ _MOVE = {DensePaths: _move_dense, SparsePaths: _move_sparse}
 
 
 @_fast
-def meets(rows, actions, n_actions, initial, uniforms, wanted_states, wanted_actions, steps, met):
-    """Whether policy `i` of `[n, h, s]` is at the wanted pair of step `steps[i]`, on a trajectory of its own."""
+def meets(rows, actions, n_actions, initial, start, wanted_states, wanted_actions, steps, uniforms, met):
+    """Whether policy `i` of `[h, n, s]` is at the pair wanted `steps[i]` steps after `start`, on a path of its own."""
     for i in range(met.size):
         s = initial
-        last = steps[i]
+        last = start + steps[i]
         for h in range(last):
-            s = move(rows, h, s * n_actions + actions[i, h, s], uniforms[i, h])
-        met[i] = s == wanted_states[last] and actions[i, last, s] == wanted_actions[last]
+            s = move(rows, h, s * n_actions + actions[h, i, s], uniforms[i, h])
+        met[i] = s == wanted_states[steps[i]] and actions[last, i, s] == wanted_actions[steps[i]]
 
 
 @_fast
-def meets_all(rows, actions, n_actions, initial, uniforms, wanted_states, wanted_actions, met):
-    """Whether each of the policies `[n, h, s]` is at the wanted pair of each step, `met[n, m]`, on one trajectory."""
+def meets_all(rows, actions, n_actions, initial, start, wanted_states, wanted_actions, uniforms, met):
+    """Whether each of the policies `[h, n, s]` is at each of the pairs wanted from `start` on, `met[n, m]`."""
     n, m = met.shape
     for i in range(n):
         s = initial
-        for h in range(m):
-            a = actions[i, h, s]
-            met[i, h] = s == wanted_states[h] and a == wanted_actions[h]
-            if h + 1 < m:
+        for h in range(start + m):
+            a = actions[h, i, s]
+            if h >= start:
+                met[i, h - start] = s == wanted_states[h - start] and a == wanted_actions[h - start]
+            if h + 1 < start + m:
                 s = move(rows, h, s * n_actions + a, uniforms[i, h])
 
 

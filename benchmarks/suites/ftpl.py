@@ -16,7 +16,7 @@ from amdp.algorithms.perturbations import Laplace
 from amdp.dynamics import Shape
 from amdp.feedback import Bandit
 from amdp.regret import measure
-from amdp.seeding import Streams
+from amdp.seeding import LANES, Streams
 from amdp.simulation import Episodic, Game, play
 from benchmarks import worlds
 from benchmarks.results import Row, as_long, at_least, at_most, faster
@@ -159,7 +159,7 @@ def _kernels_alone(kernel: Kernel) -> Call:
 
 def _scratch(steps: int, n: int, states: int, actions: int, rng: np.random.Generator) -> tuple[NDArray[Any], ...]:
     return (
-        rng.integers(2**63, size=(4, kernels.noise.LANES)).astype(np.uint64),
+        rng.integers(2**63, size=(4, LANES)).astype(np.uint64),
         np.empty((steps, n, states, actions)),
         np.empty((steps, n, states), dtype=np.int32),
         np.empty((steps, n, states)),

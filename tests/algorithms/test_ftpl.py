@@ -23,7 +23,7 @@ from amdp.algorithms.ftpl import (
     laplace_rate,
     resampling_limit,
 )
-from amdp.algorithms.perturbations import Exponential, Gaussian, Gumbel, Laplace, Perturbation
+from amdp.algorithms.perturbations import Exponential, Fill, Gaussian, Gumbel, Laplace, Perturbation
 from amdp.arrays import Costs, Floats
 from amdp.estimators import GeometricResampling, SharedResampling, WholeTable
 from amdp.feedback import Bandit, FullInformation, Weights
@@ -63,18 +63,20 @@ def below(x: float) -> float:
     return 1.0 - (2.0 + ETA * x) * exp(-ETA * x) / 4.0
 
 
-@dataclass(frozen=True)
-class OnThreeStates:
+class OnThreeStates(Perturbation):
     """Laplace noise on action 0 of the states 1, 2, 3 of the second step; the rest is silent."""
 
-    rate: float
+    def filler(self, rng: np.random.Generator) -> Fill:
+        laplace = Laplace(self.rate).filler(rng)
 
-    def perturbed(self, total: Floats, n: int, rng: np.random.Generator) -> Costs:
-        noisy = Laplace(self.rate).perturbed(total, n, rng)
-        silent = np.ones(total.shape, dtype=bool)
-        silent[1, 1:4, 0] = False
-        noisy[:, silent] = total[silent]
-        return noisy
+        def fill(center: Floats, out: Floats) -> None:
+            laplace(center, out)
+            silent = np.ones((5, 2), dtype=bool)
+            silent[1:4, 0] = False
+            out[0] = center[0]
+            out[1][:, silent.reshape(-1)] = center[1][silent.reshape(-1)]
+
+        return fill
 
 
 def two_policies() -> MarkovPolicies:

@@ -1,0 +1,85 @@
+"""Geometric resampling, compiled as a whole: noise, backward induction and simulation of trials, batch by batch.
+
+Nothing here returns to Python before every count is found, which is what makes small batches cheap.
+"""
+
+import numpy as np
+from numba import njit
+
+from amdp.kernels.noise import add_laplace, fill_uniform
+from amdp.kernels.paths import meets, meets_all
+from amdp.kernels.sweeps import _sound, cheapest
+
+_fast = njit(cache=True, error_model="numpy")
+
+
+@_fast
+def leaders(rows, noise, scale, center, actions):
+    """Cheapest policies `[h, n, s]` for `center` `[h, s, a]` plus Laplace noise; whether all costs were finite."""
+    steps, n, states = actions.shape
+    costs = np.empty((steps, n, states, center.shape[2]))
+    values = np.empty((steps, n, states))
+    add_laplace(noise, scale, center.reshape(steps, -1), costs.reshape(steps, n, -1))
+    cheapest(rows, costs, True, actions, values)
+    return _sound(rows, values)
+
+
+@_fast
+def together(rows, paths, noise, luck, scale, center, initial, start, states, chosen, limit, batch, counts):
+    """Trials that serve all pairs at once, until each was met; their number, or -1 if a cost was not finite."""
+    m = states.size
+    counts[:] = 0.0
+    missing = m
+    done = 0
+    while missing > 0 and done < limit:
+        n = min(batch, limit - done)
+        actions = np.empty((center.shape[0], n, center.shape[1]), np.int32)
+        if not leaders(rows, noise, scale, center, actions):
+            return -1
+        uniforms = np.empty((n, start + m))
+        fill_uniform(luck, uniforms)
+        met = np.empty((n, m), np.bool_)
+        meets_all(paths, actions, center.shape[2], initial, start, states, chosen, uniforms, met)
+        for i in range(n):
+            for j in range(m):
+                if met[i, j] and counts[j] == 0.0:
+                    counts[j] = done + i + 1
+                    missing -= 1
+        done += n
+    for j in range(m):
+        if counts[j] == 0.0:
+            counts[j] = limit
+    return done
+
+
+@_fast
+def apart(rows, paths, noise, luck, scale, center, initial, start, states, chosen, limit, batch, counts):
+    """Trials for each pair on its own; their number, or -1 if a cost was not finite."""
+    m = states.size
+    waiting = np.arange(m)
+    done = 0
+    trials = 0
+    while waiting.size > 0 and done < limit:
+        each = min(max(1, batch // waiting.size), limit - done)
+        n = each * waiting.size
+        actions = np.empty((center.shape[0], n, center.shape[1]), np.int32)
+        if not leaders(rows, noise, scale, center, actions):
+            return -1
+        uniforms = np.empty((n, start + m))
+        fill_uniform(luck, uniforms)
+        met = np.empty(n, np.bool_)
+        steps = np.repeat(waiting, each)
+        meets(paths, actions, center.shape[2], initial, start, states, chosen, steps, uniforms, met)
+        left = 0
+        for w in range(waiting.size):
+            first = 0
+            while first < each and not met[w * each + first]:
+                first += 1
+            counts[waiting[w]] = done + min(first + 1, each)
+            if first == each:
+                waiting[left] = waiting[w]
+                left += 1
+        waiting = waiting[:left]
+        done += each
+        trials += n
+    return trials
