@@ -3,6 +3,7 @@
 What was learned of the dynamics is kept; loss estimates are forgotten, and feedback of an earlier life is dropped.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -42,26 +43,39 @@ class Life:
 
 
 @dataclass(frozen=True)
-class UnknownRounds:
-    """Guess the number of rounds: lives of length 1, 2, 4, and so on, each tuned for its own length."""
+class Doubling(ABC):
+    """A learner of many lives, each made for a guess; what uses a guess up is the subclass's to say."""
 
     make: Make
     first: int = 1
     feedback: type = Bandit
 
     def __post_init__(self) -> None:
-        _require_guess(self.first)
+        require_whole("first", self.first)
+        # Twice nothing is nothing: such a learner would start again for ever.
+        if self.first < 1:
+            raise InvalidInput(f"first = {self.first}; it must be at least 1")
+
+    @abstractmethod
+    def used(self, life: Life) -> int:
+        """How much of its guess the round that ends now uses."""
+
+    @abstractmethod
+    def is_over(self, life: Life) -> bool:
+        """Whether the guess proved too small."""
 
     def start(self, domain: Domain, rng: np.random.Generator) -> Life:
         """The first life."""
-        return _born(self.make, domain, rng, self.first, 0)
+        return self._born(domain, rng, self.first, 0)
 
     def observe(self, life: Life, segment: Segment) -> Life:
-        """One round of this life is over; the last one starts the next life."""
-        older = _observed(life, segment, 1)
-        if older.used < older.guess:
+        """One round is over; it may be the last of this life."""
+        source = life.learner.observe(life.source, segment)
+        used = life.used + self.used(life)
+        older = replace(life, source=source, used=used, outstanding=life.outstanding + 1)
+        if not self.is_over(older):
             return older
-        return _born(self.make, older.domain, older.rng, 2 * older.guess, older.number + 1)
+        return self._born(older.domain, older.rng, 2 * older.guess, older.number + 1)
 
     def weigh(self, life: Life, segment: Segment, rng: np.random.Generator) -> Weights:
         """As the learner inside does, marked with the number of its life."""
@@ -69,63 +83,39 @@ class UnknownRounds:
 
     def learn(self, life: Life, feedback: Feedback) -> Life:
         """As the learner inside does, if the feedback belongs to this life."""
-        return _learned(life, feedback)
+        if feedback.weights.life != life.number:
+            return life
+        source = life.learner.learn(life.source, feedback)
+        return replace(life, source=source, outstanding=life.outstanding - 1)
+
+    def _born(self, domain: Domain, rng: np.random.Generator, guess: int, number: int) -> Life:
+        learner = self.make(domain, guess)
+        return Life(learner, learner.start(domain, rng), rng, guess, number)
 
 
-@dataclass(frozen=True)
-class UnknownDelay:
+class UnknownRounds(Doubling):
+    """Guess the number of rounds: lives of length 1, 2, 4, and so on, each tuned for its own length."""
+
+    def used(self, life: Life) -> int:
+        """One round."""
+        return 1
+
+    def is_over(self, life: Life) -> bool:
+        """All rounds of the guess were played."""
+        return life.used >= life.guess
+
+
+class UnknownDelay(Doubling):
     """Guess the total delay: a life ends when the rounds spent waiting exceed the guess (Thune et al. 2019).
 
     After each round the feedbacks still under way are counted; the sum of these counts over a run is at most the
     total delay.
     """
 
-    make: Make
-    first: int = 1
-    feedback: type = Bandit
+    def used(self, life: Life) -> int:
+        """One round of waiting for each feedback under way."""
+        return life.outstanding
 
-    def __post_init__(self) -> None:
-        _require_guess(self.first)
-
-    def start(self, domain: Domain, rng: np.random.Generator) -> Life:
-        """The first life."""
-        return _born(self.make, domain, rng, self.first, 0)
-
-    def observe(self, life: Life, segment: Segment) -> Life:
-        """Count what is under way; too much of it starts the next life."""
-        older = _observed(life, segment, life.outstanding)
-        if older.used <= older.guess:
-            return older
-        return _born(self.make, older.domain, older.rng, 2 * older.guess, older.number + 1)
-
-    def weigh(self, life: Life, segment: Segment, rng: np.random.Generator) -> Weights:
-        """As the learner inside does, marked with the number of its life."""
-        return life.learner.weigh(life.source, segment, rng)._replace(life=life.number)
-
-    def learn(self, life: Life, feedback: Feedback) -> Life:
-        """As the learner inside does, if the feedback belongs to this life."""
-        return _learned(life, feedback)
-
-
-def _require_guess(first: int) -> None:
-    require_whole("first", first)
-    # Twice nothing is nothing: such a learner would start again for ever.
-    if first < 1:
-        raise InvalidInput(f"first = {first}; it must be at least 1")
-
-
-def _born(make: Make, domain: Domain, rng: np.random.Generator, guess: int, number: int) -> Life:
-    learner = make(domain, guess)
-    return Life(learner, learner.start(domain, rng), rng, guess, number)
-
-
-def _observed(life: Life, segment: Segment, used: int) -> Life:
-    source = life.learner.observe(life.source, segment)
-    return replace(life, source=source, used=life.used + used, outstanding=life.outstanding + 1)
-
-
-def _learned(life: Life, feedback: Feedback) -> Life:
-    if feedback.weights.life != life.number:
-        return life
-    source = life.learner.learn(life.source, feedback)
-    return replace(life, source=source, outstanding=life.outstanding - 1)
+    def is_over(self, life: Life) -> bool:
+        """More was waited than was guessed."""
+        return life.used > life.guess
