@@ -82,9 +82,7 @@ def measure(
     checkpoints: Sequence[int] | NDArray[np.int64] | None = None,
 ) -> Regret:
     """Play on, and measure at the checkpoints (all rounds if None); memory does not grow with the rounds."""
-    wanted = None if checkpoints is None else np.asarray(checkpoints, dtype=np.int64)
-    if wanted is not None and (len(wanted) == 0 or wanted.min() < 1 or (np.diff(wanted) <= 0).any()):
-        raise InvalidInput("checkpoints must increase, from 1 on")
+    wanted = None if checkpoints is None else _checkpoints(checkpoints, len(game.losses))
     domain = MarkovPolicies(game.arena.kernel, game.arena.initial)
     planner = bind(oracle, domain)
     so_far = np.zeros(domain.shape)
@@ -113,6 +111,15 @@ def measure(
         raise InvalidInput("no round was played at a checkpoint")
     count, paid, trials, calls, seconds, best, bound = np.concatenate(rows).T
     return Regret(count.astype(np.int64), paid, best, bound, trials.astype(np.int64), calls.astype(np.int64), seconds)
+
+
+def _checkpoints(wanted: Sequence[int] | NDArray[np.int64], rounds: int) -> NDArray[np.int64]:
+    found = np.asarray(wanted)
+    if found.ndim != 1 or len(found) == 0 or found.dtype.kind not in "iu":
+        raise InvalidInput("checkpoints must be a list of whole numbers")
+    if found[0] < 1 or found[-1] > rounds or (np.diff(found) <= 0).any():
+        raise InvalidInput(f"checkpoints must increase, within 1 .. {rounds}, the number of rounds")
+    return found.astype(np.int64)
 
 
 def _blocks(played: Iterator[Round]) -> Iterator[list[Round]]:

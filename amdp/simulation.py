@@ -75,6 +75,10 @@ def play(
     """Play rounds one by one; `domain` is what the learner is told of the arena."""
     total = len(game.losses) if rounds is None else rounds
     _require_playable(game, learner, domain, total)
+    return _rounds(game, learner, domain, streams, total)
+
+
+def _rounds(game: Game, learner: Learner[Source], domain: Domain, streams: Streams, total: int) -> Iterator[Round]:
     delays = game.delays or none(len(game.losses))
     source = learner.start(domain, streams.learner)
     waiting: dict[int, _Pending] = {}
@@ -94,7 +98,7 @@ def play(
             told = game.losses[int(j)] if j != k else table
             source = learner.learn(source, game.feedback.told(told, pending.segment, pending.weights))
         seconds += perf_counter() - began
-        paid = float(table[np.arange(len(segment.states)), segment.states, segment.actions].sum())
+        paid = float(table[segment.places].sum())
         yield Round(k, policy, segment, paid, weights.trials, seconds, len(arrivals))
 
 
