@@ -112,6 +112,10 @@ class FixedLosses(CheckedLosses):
         losses: Floats = self.array[k]
         return losses
 
+    def __getitem__(self, k: int) -> Floats:
+        _require_round(k, self.rounds)
+        return self.table(k)
+
     def batch(self, low: int, high: int) -> Floats:
         """The losses `[n, h, s, a]` of the rounds `low .. high - 1`, without a copy."""
         require_block(low, high, self.rounds)

@@ -2,10 +2,10 @@
 
 import resource
 from collections.abc import Iterator
+from copy import deepcopy
 from functools import partial
 from itertools import islice
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,11 +13,14 @@ from numpy.typing import NDArray
 from amdp import Kernel, MarkovPolicies, kernels, losses
 from amdp.algorithms.ftpl import Ftpl, PerturbedLeader
 from amdp.algorithms.perturbations import Laplace
+from amdp.arrays import Floats
 from amdp.dynamics import Shape
+from amdp.estimators import GeometricResampling, SharedResampling
 from amdp.feedback import Bandit
 from amdp.regret import measure
-from amdp.seeding import LANES, Streams
+from amdp.seeding import Streams, lanes
 from amdp.simulation import Episodic, Game, play
+from amdp.trials import BATCH
 from benchmarks import worlds
 from benchmarks.results import Row, as_long, at_least, at_most, faster
 from benchmarks.timing import Call, Effort, side_by_side
@@ -60,12 +63,20 @@ def episode(effort: Effort) -> Rows:
 
 
 def overhead(effort: Effort) -> Rows:
-    """A round of `play` against its compiled kernels alone, run as often and on as much."""
-    rng = np.random.default_rng(SEED)
-    kernel = worlds.kernel(SMALL, rng)
-    contestants = {"round": _round(kernel, shared=True, fixed_trials=True), "kernels": _kernels_alone(kernel)}
-    times = side_by_side(contestants, effort)
-    yield as_long("round, shared trials", _sizes(SMALL, K=ROUNDS), times, "round", "kernels", at_most(1.15))
+    """Rounds of `play` against their compiled calls alone: the same noise, sweeps and simulations."""
+    for name, shared in (("shared", True), ("independent", False)):
+        for shape, rounds in ((SMALL, 60), ((20, 50, 4), 3)):
+            kernel = worlds.kernel(shape, np.random.default_rng(SEED))
+            tables = np.random.default_rng(SEED).random((rounds, *shape))
+            game, domain = Game(Episodic(kernel), losses.FixedLosses(tables)), MarkovPolicies(kernel)
+            learner = Ftpl.tuned(domain, ROUNDS, shared=shared)
+            contestants: dict[str, Call] = {
+                "play": partial(_played, game, learner, domain),
+                "kernels": _kernels_alone(kernel, learner, tables),
+            }
+            times = side_by_side(contestants, effort)
+            what = f"{rounds} rounds of play, {name} trials"
+            yield as_long(what, _sizes(shape, K=ROUNDS), times, "play", "kernels", at_most(1.15))
 
 
 def growth(effort: Effort) -> Rows:
@@ -115,57 +126,56 @@ def _leader(kernel: Kernel, rounds: int, shared: bool) -> tuple[Ftpl, PerturbedL
     return learner, source
 
 
-def _round(kernel: Kernel, shared: bool, rounds: int = ROUNDS, fixed_trials: bool = False) -> Call:
+def _round(kernel: Kernel, shared: bool, rounds: int = ROUNDS) -> Call:
     """One round after the warm-up, always from the same distribution."""
     learner, source = _leader(kernel, rounds, shared)
     table = np.random.default_rng(SEED).random(kernel.shape)
     rng = np.random.default_rng(SEED + 1)
 
     def call() -> object:
-        luck = np.random.default_rng(SEED + 1) if fixed_trials else rng
-        segment = kernel.walk(source.draw(luck), 0, luck.random((kernel.shape[0], 2)))
-        weights = learner.weigh(source, segment, luck)
+        segment = kernel.walk(source.draw(rng), 0, rng.random((kernel.shape[0], 2)))
+        weights = learner.weigh(source, segment, rng)
         return learner.learn(source, Bandit.told(table, segment, weights))
 
     return call
 
 
-def _kernels_alone(kernel: Kernel) -> Call:
-    """The noise, sweeps and simulations of the same round as `_round(fixed_trials=True)`, and nothing else."""
-    learner, source = _leader(kernel, ROUNDS, shared=True)
-    rng = np.random.default_rng(SEED + 1)
-    segment = kernel.walk(source.draw(rng), 0, rng.random((kernel.shape[0], 2)))
-    trials = learner.weigh(source, segment, rng).trials
-    batches, size, left = [1], 32, trials
-    while left > 0:
-        batches.append(min(size, left))
-        left -= batches[-1]
-        size = min(2 * size, 256)
-    steps, states, actions = kernel.shape
-    work = [_scratch(steps, n, states, actions, rng) for n in batches]
-    center = source.total.reshape(steps, -1)
+def _played(game: Game, learner: Ftpl, domain: MarkovPolicies) -> int:
+    return sum(one.trials for one in play(game, learner, domain, Streams.from_seed(SEED)))
+
+
+def _kernels_alone(kernel: Kernel, learner: Ftpl, tables: Floats) -> Call:
+    """What compiled code does in the same rounds as `_played`, recorded, and nothing else."""
+    assert isinstance(learner.perturbation, Laplace)
+    assert isinstance(learner.estimator, GeometricResampling | SharedResampling)
+    search = kernels.trials.together if isinstance(learner.estimator, SharedResampling) else kernels.trials.apart
+    scale, limit = 1.0 / learner.perturbation.rate, learner.estimator.limit
+    streams = Streams.from_seed(SEED)
+    source = learner.start(MarkovPolicies(kernel), streams.learner)
+    rounds = []
+    for table in tables:
+        seeds = [lanes(deepcopy(streams.learner))]
+        segment = Episodic(kernel).play(source.draw(streams.learner), streams.arena)
+        ahead = deepcopy(streams.learner)
+        seeds += [lanes(ahead), lanes(ahead)]
+        weights = learner.weigh(source, segment, streams.learner)
+        rounds.append((source.total, segment, seeds))
+        source = learner.learn(source, Bandit.told(table, segment, weights))
     rows, paths = kernel.rows, kernel.paths
+    steps, states, _ = kernel.shape
+    drawn, counts = np.empty((steps, 1, states), dtype=np.int32), np.empty(steps)
 
-    def call() -> object:
-        for lanes, costs, chosen, values, uniforms, met in work:
-            kernels.noise.add_laplace(lanes, 100.0, center, costs.reshape(steps, costs.shape[1], -1))
-            kernels.sweeps.induct(rows, costs, True, chosen, values)
-            one_by_one = np.ascontiguousarray(chosen.swapaxes(0, 1))
-            kernels.paths.meets_all(paths, one_by_one, actions, 0, uniforms, segment.states, segment.actions, met)
-        return None
+    def call() -> int:
+        trials = 0
+        for total, segment, seeds in rounds:
+            noise, trial_noise, luck = (one.copy() for one in seeds)  # a call moves them on
+            kernels.trials.leaders(rows, noise, scale, total, drawn)
+            wanted = 0, 0, segment.states, segment.actions
+            trials += search(rows, paths, trial_noise, luck, scale, total, *wanted, limit, BATCH, counts)
+        return trials
 
+    assert call() == _played(Game(Episodic(kernel), losses.FixedLosses(tables)), learner, MarkovPolicies(kernel))
     return call
-
-
-def _scratch(steps: int, n: int, states: int, actions: int, rng: np.random.Generator) -> tuple[NDArray[Any], ...]:
-    return (
-        rng.integers(2**63, size=(4, LANES)).astype(np.uint64),
-        np.empty((steps, n, states, actions)),
-        np.empty((steps, n, states), dtype=np.int32),
-        np.empty((steps, n, states)),
-        rng.random((n, steps)),
-        np.empty((n, steps), dtype=bool),
-    )
 
 
 def _printed(kernel: Kernel) -> Call:
