@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from amdp.arrays import Costs, Floats, Occupancy, Policies, Values, floats, require_index
+from amdp.arrays import Costs, Floats, Occupancy, Policies, Values, floats, require_distributions, require_index
 from amdp.dynamics import Dynamics
 from amdp.errors import InvalidInput
 from amdp.mdp import Domain, SingleKernel
@@ -13,6 +13,7 @@ def occupancy(kernel: SingleKernel, policies: Policies, initial: int = 0) -> Occ
     """Chance `[n, h, s, a]` that each of the policies `[n, h, s, a]` is at a pair in a step."""
     played = floats("policies", policies, "nhsa")
     _require_shape("policies", played, (len(played), *kernel.shape))
+    require_distributions("policies", played, "nhsa")
     require_index("initial", initial, kernel.shape[1])
     return kernel.occupancy(played, initial)
 
@@ -22,6 +23,7 @@ def values(dynamics: Dynamics, policies: Policies, costs: Costs) -> Values:
     played, paid = floats("policies", policies, "nhsa"), floats("costs", costs, "nhsa")
     _require_shape("costs", paid, (len(paid), *dynamics.shape))
     _require_shape("policies", played, paid.shape)
+    require_distributions("policies", played, "nhsa")
     result = np.empty(paid.shape[:3])
     later = np.zeros_like(paid[:, 0])
     for h in reversed(range(dynamics.shape[0])):

@@ -155,3 +155,14 @@ def test_costs_and_policies_of_the_wrong_shape_are_refused(shape: tuple[int, ...
 def test_an_initial_state_out_of_range_is_refused() -> None:
     with pytest.raises(InvalidInput, match="initial = 3; it must be between 0 and 2"):
         occupancy(KERNEL, np.full((1, *SHAPE), 0.5), 3)
+
+
+@pytest.mark.parametrize(("entry", "message"), [(0.5, "sums to"), (-1.0, "must not be negative"), (np.nan, "finite")])
+def test_policies_that_are_not_distributions_are_refused_with_the_place(entry: float, message: str) -> None:
+    kernel = Kernel(random_rows((3, 2, 2), np.random.default_rng(0)))
+    policies = one_hot(np.zeros((1, 3, 2), dtype=np.int32), 2)
+    policies[0, 1, 0, 1] = entry
+    with pytest.raises(InvalidInput, match=rf"policies\[n=0, h=1, s=0.*{message}"):
+        occupancy(kernel, policies)
+    with pytest.raises(InvalidInput, match=rf"policies\[n=0, h=1, s=0.*{message}"):
+        values(kernel, policies, np.zeros((1, 3, 2, 2)))
