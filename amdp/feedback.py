@@ -39,8 +39,8 @@ class FullInformation:
 
     @classmethod
     def told(cls, table: Floats, segment: Segment, weights: Weights) -> Self:
-        """What this kind of feedback reveals of a loss table `[h, s, a]`: all of it."""
-        return cls(segment, weights, table)
+        """What this kind of feedback reveals of a loss table `[h, s, a]`: all of it, in memory of its own."""
+        return cls(segment, weights, table.copy())  # a view would lead to the other rounds
 
 
 Feedback = Bandit | FullInformation

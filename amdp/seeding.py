@@ -6,6 +6,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from amdp.arrays import require_whole
+from amdp.errors import InvalidInput
+
 LANES = 64  # generators that compiled code runs side by side
 
 
@@ -19,10 +22,15 @@ class Streams:
     @classmethod
     def from_seed(cls, seed: int) -> Self:
         """Spawn all streams of one run; the same seed always gives the same streams."""
+        require_whole("seed", seed)
+        if seed < 0:
+            raise InvalidInput(f"seed = {seed}; it must not be negative")
         return cls(*(np.random.Generator(np.random.PCG64(child)) for child in np.random.SeedSequence(seed).spawn(2)))
 
 
 def lanes(rng: np.random.Generator) -> NDArray[np.uint64]:
     """Seeds `[4, LANES]` for random numbers in bulk: see `amdp.kernels.noise`."""
+    if isinstance(rng.bit_generator, np.random.MT19937):  # its raw words have 32 bits only
+        return rng.integers(0, 2**64, size=(4, LANES), dtype=np.uint64)
     words = rng.bit_generator.random_raw(4 * LANES)
     return np.asarray(words, dtype=np.uint64).reshape(4, -1)

@@ -106,10 +106,10 @@ class UnknownRounds(Doubling):
 
 
 class UnknownDelay(Doubling):
-    """Guess the total delay: a life ends when the rounds spent waiting exceed the guess (Thune et al. 2019).
+    """Guess the total delay: a life ends when the rounds spent waiting exceed the guess [derived].
 
     After each round the feedbacks still under way are counted; the sum of these counts over a run is at most the
-    total delay.
+    total delay. Give `first = K`: a life that expects less delay than rounds pays for the rounds again.
     """
 
     def used(self, life: Life) -> int:

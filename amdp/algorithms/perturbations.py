@@ -88,7 +88,7 @@ class Gaussian(Perturbation):
         return fill
 
 
-def require_rate(rate: float) -> None:
+def require_rate(rate: object) -> None:
     """Refuse a rate that is not positive and finite."""
-    if not 0.0 < rate < np.inf:
-        raise InvalidInput(f"rate = {rate}; it must be above 0 and finite")
+    if not isinstance(rate, int | float | np.floating) or not 0.0 < rate < np.inf:
+        raise InvalidInput(f"rate = {rate!r}; it must be above 0 and finite")
