@@ -13,7 +13,7 @@ import numpy as np
 from amdp.arrays import Floats, require_whole
 from amdp.dynamics import Segment
 from amdp.errors import InvalidInput
-from amdp.feedback import Bandit, FullInformation, Weights
+from amdp.feedback import Bandit, Feedback, FullInformation, Weights
 from amdp.trials import Trials
 
 
@@ -35,13 +35,23 @@ class Estimator(Protocol):
         """The weights of a segment that was played with a policy from `source`."""
         ...
 
-    def add(self, total: Floats, feedback: Any) -> Floats:
-        """`total` `[h, s, a]` plus the estimate, as a new array."""
+    def add(self, total: Floats, feedback: Any, source: Any) -> Floats:
+        """`total` `[h, s, a]` plus the estimate, as a new array; `source` played the round in which it arrives."""
         ...
 
 
+class WeightTimesLoss:
+    """Estimates that are zero where nothing was met."""
+
+    feedback: ClassVar[type] = Bandit
+
+    def add(self, total: Floats, feedback: Bandit, source: Any) -> Floats:
+        """Weight times loss, at the pairs that were visited."""
+        return added(total, feedback)
+
+
 @dataclass(frozen=True)
-class _Resampling(ABC):
+class _Resampling(WeightTimesLoss, ABC):
     """Count fresh trials until one visits the same pair, at most `limit`.
 
     A trial draws a policy as the learner does, and asks whether it is at the pair: simulated over a kernel, drawn
@@ -50,7 +60,6 @@ class _Resampling(ABC):
     """
 
     limit: int
-    feedback: ClassVar[type] = Bandit
 
     def __post_init__(self) -> None:
         require_limit(self.limit)
@@ -58,10 +67,6 @@ class _Resampling(ABC):
     @abstractmethod
     def weigh(self, source: Resampled, segment: Segment, rng: np.random.Generator) -> Weights:
         """The counts."""
-
-    def add(self, total: Floats, feedback: Bandit) -> Floats:
-        """Weight times loss, at the pairs that were visited."""
-        return added(total, feedback)
 
 
 class GeometricResampling(_Resampling):
@@ -94,9 +99,18 @@ class WholeTable:
         """Nothing to weigh."""
         return Weights(np.empty(0))
 
-    def add(self, total: Floats, feedback: FullInformation) -> Floats:
+    def add(self, total: Floats, feedback: FullInformation, source: object) -> Floats:
         """The losses of all pairs."""
         return total + feedback.table
+
+
+def learned(estimator: Estimator, total: Floats, feedback: Feedback, source: object) -> Floats:
+    """`total` plus the estimate of feedback that arrives in the round that `source` played."""
+    if not isinstance(feedback, estimator.feedback):
+        raise InvalidInput(
+            f"{type(estimator).__name__} understands {estimator.feedback.__name__}, not {type(feedback).__name__}"
+        )
+    return estimator.add(total, feedback, source)
 
 
 def added(total: Floats, feedback: Bandit) -> Floats:

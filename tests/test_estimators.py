@@ -201,7 +201,7 @@ def test_estimates_are_the_losses_but_for_the_truncation(form: str) -> None:
         policy = one_hot(source.policies(rng)(1)[0], SHAPE[2])
         segment = kernel.walk(policy, 0, rng.random((SHAPE[0], 2)))
         weights = estimator.weigh(source, segment, rng)
-        estimate = estimator.add(np.zeros(SHAPE), Bandit.told(table, segment, weights))
+        estimate = estimator.add(np.zeros(SHAPE), Bandit.told(table, segment, weights), source)
         sums += estimate
         squares += estimate**2
     q = source.chances @ kernel.occupancy(one_hot(source.table, SHAPE[2]), 0).reshape(4, -1)
@@ -232,7 +232,7 @@ def test_weight_times_loss_is_added_at_the_visited_pairs_only() -> None:
     segment = Segment(np.array([0, 1, 1]), np.array([1, 0, 1]))
     total = np.ones(SHAPE)
     for estimator in (GeometricResampling(5), SharedResampling(5)):
-        result = estimator.add(total, Bandit.told(table, segment, Weights(np.array([2.0, 3.0, 5.0]))))
+        result = estimator.add(total, Bandit.told(table, segment, Weights(np.array([2.0, 3.0, 5.0]))), None)
         expected = np.ones(SHAPE)
         for h, s, a, weight in ((0, 0, 1, 2), (1, 1, 0, 3), (2, 1, 1, 5)):
             expected[h, s, a] += weight * table[h, s, a]
@@ -245,7 +245,7 @@ def test_a_segment_that_starts_late_is_booked_at_its_own_steps() -> None:
     segment = Segment(np.array([1, 0]), np.array([1, 0]), start=1)
     told = Bandit.told(table, segment, Weights(np.array([2.0, 3.0])))
     assert_array_equal(told.losses, [table[1, 1, 1], table[2, 0, 0]])
-    result = GeometricResampling(5).add(np.zeros(SHAPE), told)
+    result = GeometricResampling(5).add(np.zeros(SHAPE), told, None)
     assert_array_equal(np.argwhere(result), [[1, 1, 1], [2, 0, 0]])
 
 
@@ -256,7 +256,7 @@ def test_full_information_adds_the_table_and_asks_for_no_trials() -> None:
     assert weights.trials == 0
     assert not source.sampled
     total = np.ones(SHAPE)
-    assert_allclose(WholeTable().add(total, FullInformation.told(table, segment, weights)), 1 + table)
+    assert_allclose(WholeTable().add(total, FullInformation.told(table, segment, weights), source), 1 + table)
     assert_array_equal(total, np.ones(SHAPE))
 
 
@@ -267,6 +267,14 @@ def test_bandit_feedback_holds_the_losses_that_were_met_and_no_table() -> None:
     assert_array_equal(told.losses, [table[0, 0, 1], table[1, 1, 0], table[2, 1, 1]])
     assert told.losses.base is None, "a view would lead to the whole table"
     assert not hasattr(told, "table")
+
+
+def test_full_information_holds_one_table_and_no_way_to_the_others() -> None:
+    tables = np.random.default_rng(0).random((5, *SHAPE))
+    segment = Segment(np.array([0, 1, 1]), np.array([1, 0, 1]))
+    told = FullInformation.told(tables[2], segment, Weights(np.ones(0)))
+    assert_array_equal(told.table, tables[2])
+    assert told.table.base is None, "a view would lead to the losses of rounds to come"
 
 
 @pytest.mark.parametrize("form", FORMS)
