@@ -18,6 +18,14 @@ from amdp.evaluation import evaluate, occupancy, values
 from amdp.mdp import Kernel, MarkovPolicies, SparseKernel, StationaryPolicies
 from amdp.oracles.base import Plan, Planner, PlanningOracle, Plans, Report, Status, bind, oracle, plan
 from amdp.oracles.checked import Checked
+from amdp.oracles.projection.base import (
+    Projection,
+    ProjectionOracle,
+    Projector,
+    bind_projection,
+    project,
+    projection,
+)
 
 __version__ = "0.1.0"
 
@@ -38,6 +46,9 @@ __all__ = [
     "Planner",
     "PlanningOracle",
     "Plans",
+    "Projection",
+    "ProjectionOracle",
+    "Projector",
     "Radius",
     "Report",
     "Segment",
@@ -48,11 +59,14 @@ __all__ = [
     "Unsolved",
     "UnsupportedDomain",
     "bind",
+    "bind_projection",
     "evaluate",
     "occupancy",
     "one_hot",
     "oracle",
     "plan",
+    "project",
+    "projection",
     "step_major",
     "values",
 ]

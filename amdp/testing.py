@@ -1,4 +1,4 @@
-"""Conformance checks for oracles, ours and yours.
+"""Conformance checks for oracles, ours and yours; `projection_checks` are for projection oracles.
 
     @pytest.mark.parametrize("check", amdp.testing.oracle_checks(), ids=lambda check: check.__name__)
     def test_my_oracle(check):
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from amdp.arrays import Costs
+from amdp.arrays import Costs, Floats
 from amdp.confidence import BernsteinBox
 from amdp.errors import InvalidInput, UnsupportedDomain
 from amdp.evaluation import evaluate
@@ -21,11 +21,15 @@ from amdp.mdp import Domain, Kernel, MarkovPolicies, SparseKernel, StationaryPol
 from amdp.oracles.base import Planner, PlanningOracle, Status, describe
 from amdp.oracles.checked import Checked
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
+from amdp.oracles.projection.base import Projection, ProjectionOracle, Projector
+from amdp.oracles.projection.certificate import box_residual, certified, flow_residual
 
 SHAPE = (4, 3, 2)  # 512 policies that matter: small enough for enumeration
 TOLERANCE = 1e-9
 
 OracleCheck = Callable[[PlanningOracle], None]
+ProjectionCheck = Callable[[ProjectionOracle], None]
+NEARNESS = 1e-8  # of objectives, relative where they are above 1
 
 
 def oracle_checks() -> list[OracleCheck]:
@@ -43,10 +47,23 @@ def oracle_checks() -> list[OracleCheck]:
     ]
 
 
+def projection_checks() -> list[ProjectionCheck]:
+    """Every check of a projection oracle; call each with one."""
+    return [
+        check_projections_come_from_a_recipe,
+        check_projections_refuse_other_domains,
+        check_projections_are_right,
+        check_a_measure_is_its_own_projection,
+        check_projections_leave_no_trace,
+        check_wrong_points_are_refused,
+        check_projectors_travel,
+    ]
+
+
 def sample_domains() -> list[Domain]:
     """One small domain of each kind."""
     kernel = Kernel(_rows(np.random.default_rng(1)))
-    steps, _, _ = kernel.shape
+    steps, states, _ = kernel.shape
     sparse = SparseKernel([kernel.matrix(h) for h in range(steps)])
     lower, upper = np.maximum(0.0, kernel.p - 0.1), np.minimum(1.0, kernel.p + 0.1)
     return [
@@ -54,6 +71,7 @@ def sample_domains() -> list[Domain]:
         MarkovPolicies(sparse),
         MarkovPolicies(BernsteinBox(lower, upper)),
         StationaryPolicies(Kernel.homogeneous(kernel.p[0], steps)),
+        StationaryPolicies(Kernel.homogeneous(np.eye(states)[kernel.p[0].argmax(axis=-1)], steps)),  # deterministic
     ]
 
 
@@ -148,6 +166,85 @@ def check_planners_travel(oracle: PlanningOracle) -> None:
         assert (travelled.minimize(costs).actions == planner.minimize(costs).actions).all(), "travel changed it"
 
 
+def check_projections_come_from_a_recipe(oracle: ProjectionOracle) -> None:
+    """Frozen settings: hashes, prints, pickles, and names the packages it needs."""
+    assert isinstance(oracle, ProjectionOracle), f"{oracle!r} lacks supports, bind or requires"
+    travelled = pickle.loads(pickle.dumps(oracle))
+    assert travelled == oracle, "a pickled oracle comes back different"
+    assert hash(travelled) == hash(oracle), "a pickled oracle hashes differently"
+    assert type(oracle).__name__ in repr(oracle), f"{oracle!r} does not name its class"
+    assert all(isinstance(name, str) for name in oracle.requires), "requires must be a tuple of package names"
+
+
+def check_projections_refuse_other_domains(oracle: ProjectionOracle) -> None:
+    """`bind` accepts what `supports` accepts, and raises `UnsupportedDomain` otherwise."""
+    accepted = [oracle.supports(domain) for domain in sample_domains()]
+    assert any(accepted), "the oracle supports none of the sample domains"
+    for domain, supported in zip(sample_domains(), accepted, strict=True):
+        assert _binds(oracle, domain) == supported, f"supports and bind disagree on {describe(domain)}"
+
+
+def check_projections_are_right(oracle: ProjectionOracle) -> None:
+    """The measure is an occupancy measure, the objective is its own, and the prices prove it nearest."""
+    for projector in _projectors(oracle):
+        for size in (1.0, 30.0, 1000.0):
+            point = size * _point(projector, 8)
+            found = projector.project(point)
+            what = f"{describe(projector.domain)}, weights down to exp({point.min():.0f})"
+            assert found.status is Status.OPTIMAL, f"{what}: a projector returns what is proved, or raises Unsolved"
+            assert found.log_measure.shape == point.shape, f"{what}: the measure has another shape than the point"
+            assert isinstance(projector.domain, MarkovPolicies)
+            proved = certified(projector.domain, point, found.prices, found.report)
+            scale = max(1.0, abs(proved.objective))
+            assert abs(found.objective - proved.objective) <= NEARNESS * scale, f"{what}: a wrong objective"
+            assert proved.gap <= NEARNESS * scale, f"{what}: the prices do not prove it; gap {proved.gap:g}"
+            assert np.abs(found.measure - proved.measure).max() <= 1e-3, f"{what}: measure and prices disagree"
+            assert _residual(projector.domain, found) <= NEARNESS, f"{what}: not an occupancy measure"
+
+
+def check_a_measure_is_its_own_projection(oracle: ProjectionOracle) -> None:
+    """A point that is an occupancy measure already stays where it is."""
+    for projector in _projectors(oracle):
+        measure = projector.project(_point(projector, 9))
+        again = projector.project(measure.log_measure)
+        assert abs(again.objective) <= NEARNESS, "the nearest measure to a measure is not at distance zero"
+        assert np.abs(again.measure - measure.measure).max() <= 1e-4, "a measure was moved"
+
+
+def check_projections_leave_no_trace(oracle: ProjectionOracle) -> None:
+    """The same question has the same answer, to the bit; `near` changes the speed only; the point is not written to."""
+    for projector in _projectors(oracle):
+        point, other = _point(projector, 10), _point(projector, 11)
+        before = point.copy()
+        first = projector.project(point)
+        elsewhere = projector.project(other)
+        assert np.array_equal(projector.project(point).log_measure, first.log_measure), "an answer left a trace"
+        near = projector.project(point, elsewhere)
+        assert abs(near.objective - first.objective) <= NEARNESS * max(1.0, abs(first.objective)), "near moved it"
+        assert np.array_equal(point, before), "the projector wrote to the point"
+
+
+def check_wrong_points_are_refused(oracle: ProjectionOracle) -> None:
+    """NaN, infinite weights, wrong shapes, and weights that no occupancy measure can use raise `InvalidInput`."""
+    for projector in _projectors(oracle):
+        for wrong in (np.nan, np.inf):
+            point = _point(projector, 12)
+            point[1, 2, 1] = wrong
+            assert _refuses_point(projector, point), f"a point with {wrong} was accepted"
+        assert _refuses_point(projector, np.zeros((1, 3, 2))), "a point of another shape was accepted"
+        point = _point(projector, 12)
+        point[2] = -np.inf
+        assert _refuses_point(projector, point), "a point without weight in a step was accepted"
+
+
+def check_projectors_travel(oracle: ProjectionOracle) -> None:
+    """A pickled projector binds again and gives the same answer."""
+    for projector in _projectors(oracle):
+        point = _point(projector, 13)
+        travelled = pickle.loads(pickle.dumps(projector))
+        assert np.array_equal(travelled.project(point).log_measure, projector.project(point).log_measure), "it changed"
+
+
 def _rows(rng: np.random.Generator) -> Costs:
     steps, states, actions = SHAPE
     return rng.dirichlet(np.ones(states), size=(steps, states, actions))
@@ -165,6 +262,28 @@ def _planners(oracle: PlanningOracle) -> Iterator[Planner]:
     return (oracle.bind(domain) for domain in _supported(oracle))
 
 
+def _projectors(oracle: ProjectionOracle) -> Iterator[Projector]:
+    return (oracle.bind(domain) for domain in sample_domains() if oracle.supports(domain))
+
+
+def _point(projector: Projector, seed: int) -> Floats:
+    return -np.random.default_rng(seed).random(projector.point_shape)
+
+
+def _residual(domain: MarkovPolicies, found: Projection) -> float:
+    """How far a measure is from being one, by the residuals that it reports and by those that are evaluated here."""
+    flow, box = flow_residual(domain, found.log_measure), box_residual(domain, found.log_measure)
+    return max(flow, box, found.flow_residual, found.box_residual)
+
+
+def _refuses_point(projector: Projector, point: Floats) -> bool:
+    try:
+        projector.project(point)
+    except InvalidInput:
+        return True
+    return False
+
+
 def _is_markov(domain: Domain) -> bool:
     return isinstance(domain, MarkovPolicies)
 
@@ -180,7 +299,7 @@ def _best(domain: Domain, costs: Costs) -> Costs:
     return np.array(spread)
 
 
-def _binds(oracle: PlanningOracle, domain: Domain) -> bool:
+def _binds(oracle: PlanningOracle | ProjectionOracle, domain: Domain) -> bool:
     try:
         oracle.bind(domain)
     except UnsupportedDomain:

@@ -37,6 +37,42 @@ class IntervalRows(NamedTuple):
 Rows = DenseRows | SparseRows | IntervalRows
 
 
+class FlowRows(NamedTuple):
+    """The rows that a projection moves mass along: dense, sparse, or chosen from a box; the other arrays are empty.
+
+    One type for all kinds: the solver is large, and is compiled once.
+    """
+
+    dense: Floats  # [D, y, s*a]
+    starts: NDArray[np.int64]  # [D, s*a + 1], into the two below
+    successors: NDArray[np.int32]
+    entries: Floats
+    lower: Floats  # [h, s*a, y], the bounds of a box; the last step has none
+    upper: Floats
+    log_lower: Floats
+    log_upper: Floats
+    log_weights: Floats  # [h, s*a, y], -inf where no mass may go
+    weights: Floats  # exp(log_weights - top)
+    top: Floats  # [h, s*a], the largest logarithm of a row; -inf for a row without weights
+    span: Floats  # [h, s*a], from the largest to the least that is not -inf
+    chances: Floats  # [h, s*a, y], the rows that were chosen for the prices
+    free: Floats  # the same where no bound is met, 0 elsewhere
+    loose: Floats  # [h, s*a], the sum of `free`
+    tilt: Floats  # [h, s*a], log chance - log weight + price of the free entries
+
+
+class Iterate(NamedTuple):
+    """What prices stand for in a projection: their policy, and its occupancy walked forward."""
+
+    policy: Floats  # [h, s*a]
+    log_policy: Floats  # [h, s*a]
+    mass: Floats  # [h, s*a]
+    total: Floats  # [h, s], log sum_a exp(-phi)
+    chance: Floats  # [h, s]
+    log_chance: Floats  # [h, s]
+    excess: Floats  # [h, s], price + total - log_chance
+
+
 class DensePaths(NamedTuple):
     """Cumulative chances of each row over all next states."""
 

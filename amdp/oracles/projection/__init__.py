@@ -1,0 +1,1 @@
+"""Which occupancy measure is nearest in relative entropy: one interface, many backends."""

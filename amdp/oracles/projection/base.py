@@ -1,0 +1,191 @@
+"""The projection contract: which occupancy measure is nearest to these weights in relative entropy?
+
+    minimize `KL(q || w) = sum q (log q - log w) - q + w` over the occupancy measures `q` of a domain.
+
+Over a kernel `q` has the axes `[h, s, a]`, over a box `[h, s, a, y]`; nothing follows the last step of a box, so its
+mass sits in `y = 0`. Weights and measures are kept as logarithms, `-inf` for zero: learners multiply them for
+thousands of rounds.
+
+With a price `v[h, s]` for each state of each step, and `phi` the least of `sum_y p_y (log p_y - log w_y + v[h+1, y])`
+over the rows `p` of a pair (over a kernel: `P v[h+1] - log w`), every occupancy measure has
+
+    KL(q || w)  >=  v[0, initial] - sum_{h,s,a} exp(v[h, s] - phi[h, s, a]) + sum w,
+
+with equality at the optimum. So prices prove an answer, and are where the next solve starts.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from amdp import registry
+from amdp.arrays import Floats, floats, refuse
+from amdp.confidence import BernsteinBox
+from amdp.errors import InvalidInput, Unsolved, UnsupportedDomain
+from amdp.mdp import Domain, MarkovPolicies, SingleKernel
+from amdp.oracles.base import Report, Status, describe
+
+GROUP = "amdp.projections"
+LARGEST = 700.0  # exp of more is infinite
+
+
+@dataclass(frozen=True, eq=False)
+class Projection:
+    """The nearest occupancy measure, with the prices that prove it."""
+
+    log_measure: Floats  # [h, s, a] over a kernel, [h, s, a, y] over a box; -inf for zero
+    prices: Floats  # [h, s]; 0 where no mass can be
+    objective: float  # of the measure, evaluated here
+    gap: float  # no occupancy measure is nearer by more; each step of the nearest one is within sqrt(2 gap) in L1
+    flow_residual: float  # the largest difference between what enters a state and what leaves it
+    box_residual: float  # the largest excess over a bound of the box; 0 over a kernel
+    status: Status
+    report: Report
+
+    @property
+    def bound(self) -> float:
+        """No occupancy measure is nearer: the dual value of the prices."""
+        return self.objective - self.gap
+
+    @cached_property
+    def measure(self) -> Floats:
+        """The chance of each pair, `[h, s, a]`, or of each move, `[h, s, a, y]`."""
+        result: Floats = np.exp(self.log_measure)
+        return result
+
+    @cached_property
+    def policy(self) -> Floats:
+        """The chance of each action `[h, s, a]`; uniform where the measure has no mass."""
+        pairs = self.log_measure
+        if pairs.ndim == 4:
+            top = pairs.max(axis=-1, keepdims=True)
+            top[np.isneginf(top)] = 0.0
+            with np.errstate(divide="ignore"):
+                pairs = np.log(np.exp(pairs - top).sum(axis=-1)) + top[..., 0]
+        largest = pairs.max(axis=-1, keepdims=True)
+        empty = np.isneginf(largest)
+        shares = np.exp(np.where(empty, 0.0, pairs - np.where(empty, 0.0, largest)))
+        result: Floats = shares / shares.sum(axis=-1, keepdims=True)
+        return result
+
+    def require(self, *accepted: Status) -> Self:
+        """Itself, if its status is accepted; otherwise `Unsolved` with the residuals."""
+        if self.status in accepted:
+            return self
+        reason = f"; {self.report.note}" if self.report.note else ""
+        raise Unsolved(
+            f"{self.report.oracle} ended {self.status} after {self.report.iterations} iterations: objective "
+            f"{self.objective:g}, gap {self.gap:g}, flow residual {self.flow_residual:g}, "
+            f"box residual {self.box_residual:g}{reason}",
+            self,
+        )
+
+
+@runtime_checkable
+class ProjectionOracle(Protocol):
+    """What a backend implements. `requires` names packages that must be importable."""
+
+    requires: ClassVar[tuple[str, ...]]
+
+    def supports(self, domain: Domain) -> bool:
+        """Whether `bind` would accept the domain."""
+        ...
+
+    def bind(self, domain: Domain) -> "Projector":
+        """Compile the model of a domain."""
+        ...
+
+
+class Projector(ABC):
+    """An oracle bound to a domain. Pickled, it travels as its oracle and domain, and binds again on arrival."""
+
+    def __init__(self, oracle: ProjectionOracle, domain: Domain) -> None:
+        if not isinstance(domain, Domain):
+            raise InvalidInput(f"{type(domain).__name__} is not a domain; wrap the kernel: MarkovPolicies(kernel)")
+        if not oracle.supports(domain):
+            raise UnsupportedDomain(f"{type(oracle).__name__} does not project onto {describe(domain)}")
+        registry.require(type(oracle).__name__, oracle.requires)
+        self.oracle = oracle
+        self.domain = domain
+        self.point_shape = point_shape(domain)
+
+    @abstractmethod
+    def project(self, log_point: Floats, near: Projection | None = None) -> Projection:
+        """The measure nearest to `exp(log_point)`; `near`, an earlier answer of this shape, only warms the start.
+
+        Whatever is returned is proved optimal; otherwise `Unsolved` carries what was found.
+        """
+
+    def checked(self, log_point: ArrayLike) -> Floats:
+        """`log_point` as an array that fits the domain, below `LARGEST` and without NaN, or `InvalidInput`."""
+        axes = "hsay"[: len(self.point_shape)]
+        result = floats("log_point", log_point, axes)
+        if result.shape != self.point_shape:
+            raise InvalidInput(f"log_point has shape {result.shape}; the domain asks for {self.point_shape}")
+        if not result.max() < LARGEST:
+            refuse("log_point", result, ~(result < LARGEST), axes, f"must be a number below {LARGEST:g}")
+        return result
+
+    def start(self, near: Projection | None) -> Floats | None:
+        """The prices of an earlier answer, if there is one, or `InvalidInput` if it has another shape."""
+        if near is None:
+            return None
+        if near.prices.shape != self.point_shape[:2]:
+            raise InvalidInput(f"near has prices {near.prices.shape}; the domain asks for {self.point_shape[:2]}")
+        return near.prices
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _bind, (self.oracle, self.domain)
+
+
+def projection(name: str, **options: Any) -> ProjectionOracle:
+    """The projection oracle registered under `name`, `"newton"` or `"cvxpy"`, with its options."""
+    made = registry.create(GROUP, name, options)
+    assert isinstance(made, ProjectionOracle)
+    return made
+
+
+def project(
+    oracle: str | ProjectionOracle, domain: Domain, point: ArrayLike, near: Projection | None = None
+) -> Projection:
+    """The measure nearest to the weights `point >= 0`, `[h, s, a]` over a kernel and `[h, s, a, y]` over a box."""
+    projector = bind_projection(oracle, domain)
+    axes = "hsay"[: len(projector.point_shape)]
+    weights = floats("point", point, axes)
+    refuse("point", weights, ~(weights >= 0), axes, "must be a number that is not negative")
+    refuse("point", weights, np.isinf(weights), axes, "must be finite")
+    with np.errstate(divide="ignore"):
+        return projector.project(np.log(weights), near)
+
+
+def bind_projection(oracle: str | ProjectionOracle, domain: Domain) -> Projector:
+    """A projector for many projections onto one domain."""
+    chosen = registry.create(GROUP, oracle, {}) if isinstance(oracle, str) else oracle
+    bound = _bind(chosen, domain) if isinstance(chosen, ProjectionOracle) else None
+    if not isinstance(bound, Projector):
+        raise InvalidInput(f"{chosen!r} is not a projection oracle; give a name, such as 'newton', or an oracle")
+    return bound
+
+
+def projects_onto(domain: Domain) -> bool:
+    """Whether a domain has occupancy measures with prices: Markov policies over a kernel or a box."""
+    return isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel | BernsteinBox)
+
+
+def point_shape(domain: Domain) -> tuple[int, ...]:
+    """The shape of a point: `[h, s, a]` over a kernel, `[h, s, a, y]` over a box."""
+    shape = domain.shape
+    return (*shape, shape[1]) if isinstance(domain.dynamics, BernsteinBox) else shape
+
+
+def status_of(gap: float, objective: float, tolerance: float) -> Status:
+    """Optimal if the gap proves it, relative to the objective where that is above 1; NaN proves nothing."""
+    return Status.OPTIMAL if gap <= tolerance * max(1.0, abs(objective)) else Status.FEASIBLE
+
+
+def _bind(oracle: ProjectionOracle, domain: Domain) -> Projector:
+    return oracle.bind(domain)

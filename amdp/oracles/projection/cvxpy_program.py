@@ -1,0 +1,182 @@
+"""Relative-entropy projection through cvxpy: an exponential-cone program, written once with the weights as a parameter.
+
+For feasible `q` and any prices `v`, weights `w[h,s,a,y] exp(v[h,s] - v[h+1,y])` change the objective by a constant
+only. The solver is given the weights at prices under which they are close to an occupancy measure, so weights of
+1e-300 and losses of 1e4 reach it in a scale that it can bear. Its multipliers are added to these prices.
+"""
+
+from dataclasses import dataclass, replace
+from math import inf
+from time import perf_counter
+from typing import Any, ClassVar
+from warnings import catch_warnings, simplefilter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amdp.arrays import Bools, Floats
+from amdp.confidence import BernsteinBox
+from amdp.errors import InvalidInput
+from amdp.mdp import Domain, MarkovPolicies
+from amdp.oracles.base import Report, Status
+from amdp.oracles.polytope import polytope
+from amdp.oracles.projection.base import Projection, Projector, projects_onto, status_of
+from amdp.oracles.projection.certificate import (
+    certified,
+    prices_for,
+    reweighted,
+    soft_prices,
+    state_chances,
+    supported,
+)
+from amdp.oracles.solving import require_limits
+
+Positions = NDArray[np.integer]
+
+_TIGHT = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12, "accept_unknown": True}
+_SPELLING: dict[str, tuple[str, dict[str, Any]]] = {
+    "CLARABEL": ("time_limit", _TIGHT),
+    "SCS": ("time_limit_secs", {"eps_abs": 1e-10, "eps_rel": 1e-10, "max_iters": 100_000}),
+}
+
+
+@dataclass(frozen=True)
+class CvxpyProjection:
+    """Minimize `KL(q || w)` over occupancy measures by a conic solver of cvxpy's."""
+
+    solver: str = "CLARABEL"
+    seconds: float = inf  # for each solve
+    gap: float = 1e-8  # relative to the objective where that is above 1
+    requires: ClassVar[tuple[str, ...]] = ("cvxpy",)
+
+    def __post_init__(self) -> None:
+        require_limits(self.seconds, self.gap)
+        if self.solver not in _SPELLING:
+            raise InvalidInput(f"solver = {self.solver!r}; cvxpy is asked for one of {', '.join(_SPELLING)}")
+
+    def supports(self, domain: Domain) -> bool:
+        """Markov policies over a kernel or a box."""
+        return projects_onto(domain)
+
+    def bind(self, domain: Domain) -> Projector:
+        """A projector; the problem is written at the first solve, when it is known which pairs have weight."""
+        return _CvxpyProjector(self, domain)
+
+
+class _CvxpyProjector(Projector):
+    oracle: CvxpyProjection
+    domain: MarkovPolicies
+
+    def __init__(self, oracle: CvxpyProjection, domain: Domain) -> None:
+        super().__init__(oracle, domain)
+        self._program: _Program | None = None
+
+    def project(self, log_point: Floats, near: Projection | None = None) -> Projection:
+        """Solve, then rebuild the measure from the solver's multipliers or from its measure, whichever proves more."""
+        began = perf_counter()
+        point = self.checked(log_point)
+        weights = supported(self.domain, point)
+        start = self.start(near)
+        at = soft_prices(self.domain, weights) if start is None else start
+        program = self._written(weights > -inf)
+        status, prices, measure = program.solve(reweighted(self.domain, weights, at), self.oracle)
+        candidates = [at] if prices is None else [at + prices]
+        if measure is not None:
+            chances = measure.reshape(*at.shape, -1).sum(axis=-1)
+            with np.errstate(divide="ignore"):
+                candidates.append(prices_for(self.domain, weights, np.log(chances)))
+        note = "" if status == "optimal" else status
+        report = Report(type(self.oracle).__name__, 0.0, program.iterations, solver=program.name, note=note)
+        found = [self._certified(point, weights, each, report) for each in candidates]
+        best = min(found, key=lambda each: each.gap if each.gap == each.gap else inf)
+        proved = status_of(best.gap, best.objective, self.oracle.gap)
+        took = report._replace(seconds=perf_counter() - began)
+        return replace(best, status=proved, report=took).require(Status.OPTIMAL)
+
+    def _certified(self, point: Floats, weights: Floats, prices: Floats, report: Report) -> Projection:
+        """The answer of these prices, or of the prices of its own chances: no solver resolves chances of 1e-300."""
+        first = certified(self.domain, point, prices, report)
+        renewed = prices_for(self.domain, weights, state_chances(first.log_measure))
+        second = certified(self.domain, point, renewed, report)
+        return first if first.gap <= second.gap else second
+
+    def _written(self, used: Bools) -> "_Program":
+        """The problem on these entries: the last one, unless other entries had weight then."""
+        if self._program is None or not np.array_equal(self._program.used, used):
+            self._program = _Program(self.domain, used, self.oracle.solver)
+        return self._program
+
+
+class _Program:
+    """One cvxpy problem: entropy of the entries that have weight, with their costs `-log w` as a parameter."""
+
+    def __init__(self, domain: MarkovPolicies, used: Bools, solver: str) -> None:
+        import cvxpy  # half a second: only who asks for it pays
+
+        self._cvxpy = cvxpy
+        self.used = used
+        self.name = f"cvxpy {cvxpy.__version__} with {solver}"
+        self.iterations = 0
+        rows = polytope(domain)
+        columns, self._weighted = _columns(domain, used)
+        matrix = rows.matrix[:, columns].tocsr()
+        full = np.diff(matrix.indptr) > 0
+        equal = full & (rows.row_lower == rows.row_upper)
+        capped, floored = full & ~equal & np.isfinite(rows.row_upper), full & ~equal & np.isfinite(rows.row_lower)
+        self._balance = np.flatnonzero(equal)
+        self._x = cvxpy.Variable(len(columns))
+        self._cost = cvxpy.Parameter(len(self._weighted))
+        constraints = [matrix[equal] @ self._x == rows.row_lower[equal]]
+        if capped.any():
+            constraints.append(matrix[capped] @ self._x <= rows.row_upper[capped])
+        if floored.any():
+            constraints.append(matrix[floored] @ self._x >= rows.row_lower[floored])
+        mass = self._x[self._weighted]
+        objective = cvxpy.sum(-cvxpy.entr(mass)) + self._cost @ mass
+        self._problem = cvxpy.Problem(cvxpy.Minimize(objective), constraints)
+
+    def solve(self, weights: Floats, settings: CvxpyProjection) -> tuple[str, Floats | None, Floats | None]:
+        """The solver's status, its prices `[h, s]` and its measure in the shape of the point, where it has them."""
+        self._cost.value = -weights[self.used] - 1.0
+        time_limit, options = _SPELLING[settings.solver]
+        if settings.seconds < inf:
+            options = {**options, time_limit: settings.seconds}
+        try:
+            with catch_warnings():
+                simplefilter("ignore", UserWarning)  # "may be inaccurate": the certificate finds out
+                self._problem.solve(solver=settings.solver, **options)
+        except self._cvxpy.SolverError as problem:
+            return f"{Status.FAILED}: {problem}", None, None
+        status = str(self._problem.status)
+        self.iterations = int(self._problem.solver_stats.num_iters or 0)
+        return status, self._prices(weights.shape), self._measure(weights.shape)
+
+    def _prices(self, shape: tuple[int, ...]) -> Floats | None:
+        multipliers = self._problem.constraints[0].dual_value
+        if multipliers is None or not np.isfinite(multipliers).all():
+            return None
+        prices = np.zeros(shape[0] * shape[1])
+        balance = self._balance < len(prices)  # the rows behind these split the pairs of a box into moves
+        prices[self._balance[balance]] = -multipliers[balance]
+        return prices.reshape(shape[:2])
+
+    def _measure(self, shape: tuple[int, ...]) -> Floats | None:
+        if self._x.value is None or not np.isfinite(self._x.value).all():
+            return None
+        measure = np.zeros(shape)
+        measure[self.used] = np.maximum(0.0, self._x.value[self._weighted])
+        return measure
+
+
+def _columns(domain: MarkovPolicies, used: Bools) -> tuple[Positions, Positions]:
+    """The columns of the polytope that can be positive, and the place among them of each used entry of the point."""
+    if used.ndim == 3:
+        columns = np.flatnonzero(used)
+        return columns, np.arange(len(columns))
+    assert isinstance(domain.dynamics, BernsteinBox)
+    pairs = used.any(axis=-1).reshape(-1)
+    flows = used[:-1][domain.dynamics.upper[:-1] > 0.0]
+    columns = np.flatnonzero(np.concatenate([pairs, flows]))
+    place = np.arange(len(columns))
+    ending = (columns >= used[:-1, ..., 0].size) & (columns < pairs.size)
+    return columns, np.concatenate([place[columns >= pairs.size], place[ending]])

@@ -1,0 +1,188 @@
+"""Relative-entropy projection by Newton's method on prices; see `amdp.kernels.entropy` for the steps.
+
+Over a kernel the dual has one free variable for each state of each step. Over a box each pair's row is eliminated
+exactly: at given prices it is a clipped multiple of the weights, found by a search in one dimension; what is left is
+again a smooth problem in the prices, with kinks in its curvature where a bound is met.
+"""
+
+from abc import abstractmethod
+from dataclasses import dataclass, replace
+from math import ceil, inf, log2
+from time import perf_counter
+from typing import Any, ClassVar
+
+import numpy as np
+
+from amdp import kernels
+from amdp.arrays import Bools, Floats, require_whole
+from amdp.confidence import BernsteinBox
+from amdp.errors import InvalidInput
+from amdp.kernels.rows import DenseRows, FlowRows, SparseRows
+from amdp.mdp import Domain, MarkovPolicies, SingleKernel
+from amdp.oracles.base import Report, Status
+from amdp.oracles.projection.base import Projection, Projector, projects_onto, status_of
+from amdp.oracles.projection.certificate import supported
+
+NARROW = 8.0  # a range of logarithms in which Newton's method has not failed yet
+Arrays = tuple[Any, ...]  # what the compiled code takes for `FlowRows`
+
+
+@dataclass(frozen=True)
+class NewtonProjection:
+    """Minimize `KL(q || w)` over occupancy measures by feasible Newton steps on the prices."""
+
+    accuracy: float = 1e-10  # in L1, of each step of the measure: the gap aimed at is half its square
+    gap: float = 1e-9  # that must be proved, relative to the objective where that is above 1
+    iterations: int = 100
+    factored_states: int = 48  # up to here steps are solved by block factors, above by conjugate gradients
+    requires: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("accuracy", "gap"):
+            value = getattr(self, name)
+            if not isinstance(value, int | float) or not 0 <= value < inf:
+                raise InvalidInput(f"{name} = {value!r}; it must be a number that is at least 0")
+        for name in ("iterations", "factored_states"):
+            require_whole(name, getattr(self, name))
+
+    def supports(self, domain: Domain) -> bool:
+        """Markov policies over a kernel, dense or sparse, or a box."""
+        return projects_onto(domain)
+
+    def bind(self, domain: Domain) -> Projector:
+        """Find which states can be reached; over a box, also lay out the bounds."""
+        over_box = isinstance(domain.dynamics, BernsteinBox)
+        return _BoxProjector(self, domain) if over_box else _KernelProjector(self, domain)
+
+
+class _NewtonProjector(Projector):
+    oracle: NewtonProjection
+    domain: MarkovPolicies
+
+    def project(self, log_point: Floats, near: Projection | None = None) -> Projection:
+        """The measure nearest to `exp(log_point)`."""
+        began = perf_counter()
+        point = np.array(self.checked(log_point), order="C")
+        found = self._projected(point, self.start(near), began)
+        if found.status is not Status.OPTIMAL:
+            found = self._annealed(point, found, began)
+        return found.require(Status.OPTIMAL)
+
+    @abstractmethod
+    def _projected(self, point: Floats, start: Floats | None, began: float) -> Projection:
+        """The answer for a point, proved or not, from given prices or none; `began` is when."""
+
+    def _annealed(self, point: Floats, failed: Projection, began: float) -> Projection:
+        """The answer by way of the weights' roots: prices grow in proportion to the logarithms of the weights."""
+        finite = point[point > -inf]
+        doublings = max(0, ceil(log2(max(1.0, float(np.ptp(finite))) / NARROW)))
+        found, iterations = failed, failed.report.iterations
+        for power in range(-doublings, 1):
+            start = None if power == -doublings else 2.0 * found.prices
+            found = self._projected(point * 2.0**power, start, began)
+            iterations += found.report.iterations
+        report = found.report._replace(iterations=iterations, rebuilds=1, note="annealed")
+        return replace(found if found.gap < failed.gap else failed, report=report)
+
+    def _solved(
+        self, rows: Arrays, pairs: Floats, reached: Bools, closed: bool, start: Floats | None, log_measure: Floats
+    ) -> tuple[Floats, float, int]:
+        """Prices, gap and iterations, from given prices, from zero or softly; fills in the measure."""
+        settings = self.oracle
+        steps, states = reached.shape
+        starts = _NO_ENTRIES if start is None else np.array(start[None], dtype=np.float64, order="C")
+        prices = np.empty((steps, states))
+        gap, iterations = kernels.entropy.project(
+            rows,
+            pairs,
+            self.domain.initial,
+            reached,
+            closed,
+            starts,
+            0.5 * settings.accuracy**2,
+            settings.iterations,
+            states <= settings.factored_states,
+            prices,
+            log_measure,
+        )
+        return prices, gap, iterations
+
+    def _answer(
+        self, log_measure: Floats, found: tuple[Floats, float, int], judged: tuple[float, float, float], began: float
+    ) -> Projection:
+        prices, gap, iterations = found
+        report = Report("NewtonProjection", perf_counter() - began, iterations)
+        status = status_of(gap, judged[0], self.oracle.gap)
+        return Projection(log_measure, prices, judged[0], gap, judged[1], judged[2], status, report)
+
+
+class _KernelProjector(_NewtonProjector):
+    def __init__(self, oracle: NewtonProjection, domain: Domain) -> None:
+        super().__init__(oracle, domain)
+        assert isinstance(domain.dynamics, SingleKernel)
+        self._reached = domain.dynamics.reachable(domain.initial)
+        self._rows = tuple(_flow_rows(domain.dynamics))
+
+    def _projected(self, point: Floats, start: Floats | None, began: float) -> Projection:
+        steps, states, _ = point.shape
+        log_measure = np.empty(point.shape)
+        given, by_pair, initial = point.reshape(steps, -1), log_measure.reshape(steps, -1), self.domain.initial
+        found = self._solved(self._rows, given, self._reached, False, start, by_pair[..., None])
+        if found[2] < 0:
+            weights = supported(self.domain, point)
+            reached = np.asarray((weights > -inf).any(axis=-1))
+            found = self._solved(self._rows, weights.reshape(steps, -1), reached, True, start, by_pair[..., None])
+        judged = kernels.entropy.judge(self._rows, np.exp(given), given, initial, states, np.exp(by_pair), by_pair)
+        return self._answer(log_measure, found, (*judged, 0.0), began)
+
+
+class _BoxProjector(_NewtonProjector):
+    def __init__(self, oracle: NewtonProjection, domain: Domain) -> None:
+        super().__init__(oracle, domain)
+        assert isinstance(domain.dynamics, BernsteinBox)
+        assert isinstance(domain, MarkovPolicies)
+        steps, states, actions = domain.shape
+        self._flat = steps, states * actions, states
+        self._usable = supported(domain, np.zeros(self.point_shape)) > -inf
+        bounds = [np.array(bound[:-1], order="C") for bound in (domain.dynamics.lower, domain.dynamics.upper)]
+        with np.errstate(divide="ignore"):
+            bounds += [np.log(bound) for bound in bounds]
+        low, high, log_low, log_high = (bound.reshape(steps - 1, states * actions, states) for bound in bounds)
+        self._bounds = low, high, log_low, log_high
+
+    def _projected(self, point: Floats, start: Floats | None, began: float) -> Projection:
+        point = point.reshape(self._flat)
+        rows, pairs, usable = self._laid_out(), np.zeros(self._flat[:2]), self._usable
+        given = tuple(rows)
+        if not kernels.entropy.prepare(given, point, usable.reshape(self._flat), pairs):
+            usable = supported(self.domain, point.reshape(self.point_shape)) > -inf
+            kernels.entropy.prepare(given, point, usable.reshape(self._flat), pairs)
+        np.exp(rows.weights, out=rows.weights)
+        log_measure = np.empty(self._flat)
+        found = self._solved(given, pairs, np.asarray(usable.any(axis=(2, 3))), True, start, log_measure)
+        judged = kernels.entropy.judge_box(
+            rows.lower, rows.upper, np.exp(point), point, self.domain.initial, np.exp(log_measure), log_measure
+        )
+        return self._answer(log_measure.reshape(self.point_shape), found, judged, began)
+
+    def _laid_out(self) -> FlowRows:
+        """Rows with room for the weights and for what is chosen: new ones, so that no answer depends on the last."""
+        steps, width, states = self._flat
+        entries, rows = (steps - 1, width, states), (steps - 1, width)
+        weights, chosen = (np.empty(entries), np.empty(entries)), (np.empty(entries), np.empty(entries))
+        measures = (np.empty(rows), np.empty(rows)), (np.empty(rows), np.empty(rows))
+        return FlowRows(_NO_ENTRIES, *_NOT_SPARSE, *self._bounds, *weights, *measures[0], *chosen, *measures[1])
+
+
+_NO_ENTRIES, _NO_ROWS = np.empty((0, 0, 0)), np.empty((0, 0))
+_NOT_SPARSE = np.empty((0, 0), np.int64), np.empty(0, np.int32), np.empty(0)
+_NOT_A_BOX: Arrays = *(_NO_ENTRIES,) * 6, *(_NO_ROWS,) * 2, *(_NO_ENTRIES,) * 2, *(_NO_ROWS,) * 2
+
+
+def _flow_rows(kernel: SingleKernel) -> FlowRows:
+    """The rows of a kernel for the solver; they are not copied."""
+    rows = kernel.rows
+    if isinstance(rows, DenseRows):
+        return FlowRows(rows.chances, *_NOT_SPARSE, *_NOT_A_BOX)
+    assert isinstance(rows, SparseRows)
+    return FlowRows(_NO_ENTRIES, *rows, *_NOT_A_BOX)
