@@ -1,27 +1,38 @@
-"""Learners by short name: each recipe tunes one for a domain, a number of rounds and a total delay, as theory says.
+"""Learners by short name: each recipe tunes one for its terms, as theory says.
 
 Other packages add theirs in the entry-point group `amdp.learners`.
 """
 
-from typing import Any, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 from amdp import registry
 from amdp.algorithms.base import Learner
 from amdp.algorithms.ftpl import Ftpl, LiteralFtpl, follow_the_perturbed_leader
+from amdp.algorithms.hedge import Hedge
+from amdp.algorithms.mirror_descent import MirrorDescent
+from amdp.algorithms.regularized_leader import RegularizedLeader
 from amdp.mdp import Domain
 from amdp.oracles.base import PlanningOracle
+from amdp.oracles.projection.base import ProjectionOracle
 
 GROUP = "amdp.learners"
 
 
-class Recipe(Protocol):
-    """How a learner is made; `multiplier` scales the rate that theory gives."""
+@dataclass(frozen=True)
+class Terms:
+    """What a recipe may use; no learner uses all of it."""
 
-    def __call__(
-        self, domain: Domain, rounds: int, total_delay: int, oracle: str | PlanningOracle, multiplier: float = 1.0
-    ) -> Learner[Any]:
-        """The learner, tuned for a domain."""
-        ...
+    domain: Domain
+    rounds: int
+    total_delay: int = 0
+    oracle: str | PlanningOracle = "dp"
+    projection: str | ProjectionOracle = "newton"
+    multiplier: float = 1.0  # scales the rate that theory gives
+
+
+Recipe = Callable[[Terms], Learner[Any]]
 
 
 def learner(
@@ -31,38 +42,81 @@ def learner(
     total_delay: int = 0,
     oracle: str | PlanningOracle = "dp",
     multiplier: float = 1.0,
+    projection: str | ProjectionOracle = "newton",
 ) -> Learner[Any]:
     """The learner of that name, tuned."""
     recipe: Recipe = registry.find(GROUP, name)
-    return recipe(domain, rounds, total_delay, oracle, multiplier)
+    return recipe(Terms(domain, rounds, total_delay, oracle, projection, multiplier))
 
 
-def ftpl(
-    domain: Domain, rounds: int, total_delay: int, oracle: str | PlanningOracle, multiplier: float = 1.0
-) -> Learner[Any]:
+def ftpl(terms: Terms) -> Learner[Any]:
     """The paper's FTPL: Laplace noise fresh each round, independent trials for each step."""
-    return Ftpl.tuned(domain, rounds, total_delay, oracle=oracle, multiplier=multiplier)
+    return _ftpl(Ftpl, terms, shared=False)
 
 
-def ftpl_shared(
-    domain: Domain, rounds: int, total_delay: int, oracle: str | PlanningOracle, multiplier: float = 1.0
-) -> Learner[Any]:
+def ftpl_shared(terms: Terms) -> Learner[Any]:
     """The same with trials that serve all steps at once: same bound, fewer oracle calls."""
-    return Ftpl.tuned(domain, rounds, total_delay, oracle=oracle, shared=True, multiplier=multiplier)
+    return _ftpl(Ftpl, terms, shared=True)
 
 
-def ftpl_literal(
-    domain: Domain, rounds: int, total_delay: int, oracle: str | PlanningOracle, multiplier: float = 1.0
-) -> Learner[Any]:
+def ftpl_literal(terms: Terms) -> Learner[Any]:
     """The pseudo-code to the letter: noise drawn once. Its regret is linear; it is here to show that."""
-    return LiteralFtpl.tuned(domain, rounds, total_delay, oracle=oracle, multiplier=multiplier)
+    return _ftpl(LiteralFtpl, terms, shared=False)
 
 
-def fpl(
-    domain: Domain, rounds: int, total_delay: int, oracle: str | PlanningOracle, multiplier: float = 1.0
-) -> Learner[Any]:
+def fpl(terms: Terms) -> Learner[Any]:
     """Full information: FPL of Wang and Dong over a kernel, FPOP of Neu et al. over a box.
 
     A delay counts like more rounds, as it does for FTPL [derived].
     """
-    return follow_the_perturbed_leader(domain, rounds + total_delay, oracle=oracle, multiplier=multiplier)
+    longer = terms.rounds + terms.total_delay
+    return follow_the_perturbed_leader(terms.domain, longer, oracle=terms.oracle, multiplier=terms.multiplier)
+
+
+def o_reps(terms: Terms) -> Learner[Any]:
+    """Mirror descent over a kernel, bandit feedback: O-REPS of Zimin and Neu, tuned without delay."""
+    return MirrorDescent.o_reps(terms.domain, terms.rounds, **_projected(terms))
+
+
+def o_reps_full(terms: Terms) -> Learner[Any]:
+    """Mirror descent over a kernel, full information: O-REPS of Zimin and Neu, tuned without delay."""
+    return MirrorDescent.o_reps_full(terms.domain, terms.rounds, **_projected(terms))
+
+
+def uob_reps(terms: Terms) -> Learner[Any]:
+    """Mirror descent over a box, bandit feedback: UOB-REPS of Jin et al. (2020), tuned without delay."""
+    return MirrorDescent.uob_reps(terms.domain, terms.rounds, **_projected(terms))
+
+
+def uc_o_reps_bernstein(terms: Terms) -> Learner[Any]:
+    """Mirror descent over a box, full information: UC-O-REPS with a Bernstein box, tuned without delay."""
+    return MirrorDescent.uc_o_reps_bernstein(terms.domain, terms.rounds, **_projected(terms))
+
+
+def delayed_uob_reps(terms: Terms) -> Learner[Any]:
+    """Mirror descent over a box with delay-adapted estimates: Delayed UOB-REPS of Jin et al. (2022)."""
+    return MirrorDescent.delayed_uob_reps(terms.domain, terms.rounds, terms.total_delay, **_projected(terms))
+
+
+def delayed_uob_ftrl(terms: Terms) -> Learner[Any]:
+    """The regularized leader over a box: Delayed UOB-FTRL of Jin et al. (2022)."""
+    return RegularizedLeader.delayed_uob_ftrl(terms.domain, terms.rounds, terms.total_delay, **_projected(terms))
+
+
+def hedge(terms: Terms) -> Learner[Any]:
+    """Exponential weights over all policies, exact importance weighting; few policies, known transitions."""
+    return Hedge.exact(terms.domain, terms.rounds, terms.total_delay, multiplier=terms.multiplier)
+
+
+def delayed_hedge(terms: Terms) -> Learner[Any]:
+    """Exponential weights over all policies, implicit exploration: Delayed Hedge of Jin et al. (2022)."""
+    return Hedge.tuned(terms.domain, terms.rounds, terms.total_delay, multiplier=terms.multiplier)
+
+
+def _ftpl(kind: type[Ftpl], terms: Terms, *, shared: bool) -> Ftpl:
+    settings: dict[str, Any] = {"oracle": terms.oracle, "multiplier": terms.multiplier, "shared": shared}
+    return kind.tuned(terms.domain, terms.rounds, terms.total_delay, **settings)
+
+
+def _projected(terms: Terms) -> dict[str, Any]:
+    return {"projection": terms.projection, "multiplier": terms.multiplier}

@@ -240,6 +240,21 @@ def test_one_more_estimate_lowers_no_chance_by_more_than_the_lemma_allows(seed: 
     assert np.abs(after - before).max() > 0.0
 
 
+def test_an_arm_that_is_behind_loses_no_more_than_the_lemma_allows() -> None:
+    # With gap 1, rate 0.5 and 2 more: 0.515 of its chance is left, the lemma allows 0.368; noise of twice the rate
+    # would leave 0.225 of less.
+    rate, n = 0.5, 40_000
+    before, after = (
+        (
+            leader(bandit(2), Laplace(rate), np.array([[[1.0 + more, 0.0]]])).sample(n, np.random.default_rng(7)) == 0
+        ).mean()
+        for more in (0.0, 2.0)
+    )
+    error = sqrt((before + after) / n)
+    assert after >= exp(-rate * 2.0) * before - SIGMAS * error
+    assert after / before == pytest.approx(0.515, abs=0.03)
+
+
 def policy_chances(source: PerturbedLeader, n: int, seed: int) -> Floats:
     drawn = source.sample(n, np.random.default_rng(seed))
     code = drawn[:, 0, 0] * 4 + drawn[:, 1, 0] * 2 + drawn[:, 1, 1]
@@ -401,3 +416,20 @@ def test_a_policy_that_is_only_feasible_is_not_played() -> None:
     rounds: Iterator[Round] = play(game, Ftpl.tuned(domain, 3, oracle=Hasty()), domain, Streams.from_seed(1))
     with pytest.raises(Unsolved, match="feasible"):
         next(rounds)
+
+
+def test_each_tuned_parameter_can_be_overridden() -> None:
+    domain = MarkovPolicies(random_kernel("dense", (3, 2, 2), np.random.default_rng(0)))
+    tuned = Ftpl.tuned(domain, 100)
+    other = Ftpl.tuned(domain, 100, rate=0.5, limit=7, multiplier=2.0, perturbation=Gumbel, shared=True, oracle="lp")
+    assert tuned.perturbation == Laplace(1.0 / sqrt(3 * 2 * 2 * 100))
+    assert other.perturbation == Gumbel(1.0)
+    assert other.estimator == SharedResampling(7)
+    assert Ftpl.tuned(domain, 100, limit=7).perturbation == tuned.perturbation
+
+
+@pytest.mark.parametrize("rounds", [0, -1, 2.5, None, float("nan")])
+def test_rounds_that_cannot_be_played_are_refused(rounds: Any) -> None:
+    domain = MarkovPolicies(random_kernel("dense", (3, 2, 2), np.random.default_rng(0)))
+    with pytest.raises(InvalidInput, match="rounds = "):
+        Ftpl.tuned(domain, rounds)
