@@ -33,7 +33,7 @@ def test_the_oracles_of_this_package_are_found_by_name() -> None:
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
-    with pytest.raises(InvalidInput, match=r"no 'gurobi' in amdp.oracles; known names: cvxpy, dp, .*lp"):
+    with pytest.raises(InvalidInput, match=r"no 'gurobi' in amdp.oracles; known names: auto, .*cvxpy, .*dp, .*lp"):
         oracle("gurobi")
     with pytest.raises(InvalidInput, match="known names"):
         bind("simplex", DOMAIN)

@@ -1,55 +1,30 @@
-"""Every deterministic policy, evaluated: the last word on small cases."""
+"""Every deterministic Markov policy, evaluated: the last word on small cases."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from time import perf_counter
-from typing import ClassVar
 
 import numpy as np
 
 from amdp.arrays import Actions, Bools, Costs, Occupancy, one_hot
 from amdp.confidence import BernsteinBox
-from amdp.errors import InvalidInput, UnsupportedDomain
 from amdp.evaluation import evaluate
 from amdp.mdp import Domain, MarkovPolicies, SingleKernel
-from amdp.oracles.base import Planner, Plans, Report, Status
+from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
 from amdp.oracles.solving import SAME, settle, visited_actions
 
 CHUNK = 4096
 
 
-@dataclass(frozen=True)
-class Enumeration:
-    """The cheapest of all policies that differ at a reachable state; refused above `limit` of them."""
+class MarkovEnumerator(Planner):
+    """Tries every policy that differs at a reachable state."""
 
-    limit: int = 200_000
-    requires: ClassVar[tuple[str, ...]] = ()
-
-    def __post_init__(self) -> None:
-        if self.limit < 1:
-            raise InvalidInput(f"limit = {self.limit}; it must be at least 1")
-
-    def supports(self, domain: Domain) -> bool:
-        """Markov policies over a kernel or a box, if they are few."""
-        return _can_be_listed(domain) and _count(domain) <= self.limit
-
-    def bind(self, domain: Domain) -> Planner:
-        """Count the policies, and refuse too many."""
-        if _can_be_listed(domain) and not self.supports(domain):
-            raise UnsupportedDomain(
-                f"Enumeration would try {domain.shape[2]}^{_deciding(domain).sum()} policies, more than its limit of "
-                f"{self.limit}; use another oracle, or raise the limit"
-            )
-        return _Enumerator(self, domain)
-
-
-class _Enumerator(Planner):
-    def __init__(self, oracle: Enumeration, domain: Domain) -> None:
+    def __init__(self, oracle: PlanningOracle, domain: Domain) -> None:
         super().__init__(oracle, domain)
         self._free = _deciding(domain)
-        self._count = _count(domain)
+        self._count = domain.shape[2] ** count_deciding(domain)
 
     def minimize(self, costs: Costs) -> Plans:
+        """The cheapest policy for each of `costs` `[n, h, s, a]`."""
         began = perf_counter()
         checked = self.checked(costs)
         best = np.concatenate([self._best(cost) for cost in checked])
@@ -92,13 +67,14 @@ def _mass(domain: Domain, actions: Actions, cost: Costs) -> Occupancy:
     return mass
 
 
-def _can_be_listed(domain: Domain) -> bool:
+def can_be_listed(domain: Domain) -> bool:
+    """Markov policies over a kernel or a box."""
     return isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel | BernsteinBox)
 
 
-def _count(domain: Domain) -> int:
-    """How many policies differ at a state where the choice can matter."""
-    return int(domain.shape[2] ** int(_deciding(domain).sum()))
+def count_deciding(domain: Domain) -> int:
+    """At how many places the choice can matter."""
+    return int(_deciding(domain).sum())
 
 
 def _deciding(domain: Domain) -> Bools:

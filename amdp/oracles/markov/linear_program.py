@@ -119,7 +119,7 @@ class _Highs:
     def _run(self) -> None:
         """Solve; a long solve runs in a thread, so that Ctrl-C is heard and stops it."""
         self._interrupted = False
-        _use_threads(self._settings.threads)
+        use_threads(self._settings.threads)
         if not self._is_long() or current_thread() is not main_thread():
             self._highs.run()
             return
@@ -161,7 +161,7 @@ class _Highs:
 _threads = 1  # what the scheduler of HiGHS was made for: there is one for the whole process
 
 
-def _use_threads(wanted: int) -> None:
+def use_threads(wanted: int) -> None:
     """Make the scheduler anew if it has another number of threads: HiGHS would refuse to run."""
     global _threads
     if wanted != _threads:

@@ -1,0 +1,1 @@
+"""Oracles over stationary policies: one rule for all steps."""

@@ -1,0 +1,79 @@
+"""The method that suits the domain, and why it was chosen."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import inf
+from typing import ClassVar
+
+from amdp.arrays import Costs
+from amdp.mdp import Domain, MarkovPolicies
+from amdp.oracles.base import Planner, PlanningOracle, Plans
+from amdp.oracles.markov.dynamic_programming import BackwardInduction
+from amdp.oracles.stationary.branch_and_bound import BranchAndBound
+from amdp.oracles.stationary.cycles import Cycles, moves_are_certain
+from amdp.oracles.stationary.enumeration import Enumeration, count_closed
+from amdp.oracles.stationary.planning import Chains, Progress, StationaryPlanner, is_stationary
+
+
+@dataclass(frozen=True)
+class Automatic:
+    """Backward induction over Markov policies; over stationary ones, by the structure of the kernel.
+
+    Certain moves: `cycles`. At most `few` closed policies: `enumeration`. Otherwise: `branch-and-bound`.
+    """
+
+    seconds: float = inf  # for each solve, where the method takes long
+    nodes: float = inf
+    gap: float = 1e-9
+    few: int = 2_000
+    requires: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        BranchAndBound(self.seconds, self.nodes, self.gap)
+        Enumeration(self.few)
+
+    def supports(self, domain: Domain) -> bool:
+        """Markov policies over any dynamics, stationary policies over a kernel."""
+        return isinstance(domain, MarkovPolicies) or is_stationary(domain)
+
+    def bind(self, domain: Domain) -> Planner:
+        """Choose, and bind the chosen oracle."""
+        return _Chooser(self, domain)
+
+
+class _Chooser(Planner):
+    """Forwards to the planner of the chosen oracle, `on_progress` included."""
+
+    def __init__(self, oracle: Automatic, domain: Domain) -> None:
+        super().__init__(oracle, domain)
+        chosen, self.reason = _choice(oracle, domain)
+        self.inside = chosen.bind(domain)
+
+    @property
+    def on_progress(self) -> Callable[[Progress], None] | None:
+        """Who is told how far a long solve has come."""
+        return self.inside.on_progress if isinstance(self.inside, StationaryPlanner) else None
+
+    @on_progress.setter
+    def on_progress(self, listener: Callable[[Progress], None] | None) -> None:
+        if isinstance(self.inside, StationaryPlanner):
+            self.inside.on_progress = listener
+
+    def minimize(self, costs: Costs) -> Plans:
+        """What the chosen oracle answers, with the reason for the choice in the report."""
+        plans = self.inside.minimize(costs)
+        note = f"{self.reason}; {plans.report.note}" if plans.report.note else self.reason
+        return replace(plans, report=plans.report._replace(note=note))
+
+
+def _choice(settings: Automatic, domain: Domain) -> tuple[PlanningOracle, str]:
+    if isinstance(domain, MarkovPolicies):
+        return BackwardInduction(), "chose dp: Markov policies"
+    chains = Chains(domain.dynamics, domain.initial)
+    if moves_are_certain(chains):
+        return Cycles(settings.seconds, settings.nodes, settings.gap), "chose cycles: every move is certain"
+    closed = count_closed(chains, settings.few)
+    if closed <= settings.few:
+        return Enumeration(settings.few), f"chose enumeration: {closed} policies differ where they come"
+    more = f"chose branch-and-bound: more than {settings.few} policies differ where they come"
+    return BranchAndBound(settings.seconds, settings.nodes, settings.gap), more

@@ -1,0 +1,143 @@
+"""Branch and bound over stationary policies: exact, with limits that leave a policy and a proved bound.
+
+A node is a set of allowed pairs. Its bound is the best of the mixing bound at several scales of averaging, where
+scale 0 is plain backward induction, each sharpened by the performance difference: what a pair costs above the relaxed
+optimum, times the least chance of its state. Pairs that this excludes are struck out. A node of few policies is
+tried out, all of them side by side.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+from time import perf_counter
+from typing import ClassVar
+
+import numpy as np
+
+from amdp import kernels
+from amdp.arrays import Floats
+from amdp.errors import InvalidInput
+from amdp.kernels.searches import Problem, Tree
+from amdp.mdp import Domain
+from amdp.oracles.base import Planner
+from amdp.oracles.solving import require_limits
+from amdp.oracles.stationary.local_search import descents, require_starts
+from amdp.oracles.stationary.mixing_bound import SCALES, MixingBound
+from amdp.oracles.stationary.planning import Chains, Found, StationaryPlanner, Watch, evaluation_error, is_stationary
+
+SPARSE = 1 / 3  # with a smaller share of successors, mixing is worked out anew at every node
+LOOK = 0.05  # seconds between two looks at the clock
+
+
+@dataclass(frozen=True)
+class BranchAndBound:
+    """Depth first, from the best of several descents; node and time limits return what is proved so far."""
+
+    seconds: float = inf  # for each solve
+    nodes: float = inf  # for each solve
+    gap: float = 1e-9  # relative to steps times the largest cost: above it an answer is not called optimal
+    starts: int = 20
+    requires: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        require_limits(self.seconds, self.gap)
+        require_starts(self.starts)
+        if not self.nodes >= 0:
+            raise InvalidInput(f"nodes = {self.nodes}; it must be at least 0")
+
+    def supports(self, domain: Domain) -> bool:
+        """Stationary policies over a kernel."""
+        return is_stationary(domain)
+
+    def bind(self, domain: Domain) -> Planner:
+        """A planner that works out the mixing of the kernel once."""
+        return StationaryPlanner(self, domain, lambda chains: TreeSearch(chains, self), self.gap, self.seconds)
+
+
+class TreeSearch:
+    """The tree of one kernel; the last three arguments are there to be varied in studies."""
+
+    name = ""
+
+    def __init__(
+        self,
+        chains: Chains,
+        settings: BranchAndBound,
+        scales: Floats = SCALES,
+        lanes: int | None = None,
+        bound_price: float = 0.0,  # -inf: bound every node, whether or not that pays
+    ) -> None:
+        self._chains = chains
+        self._settings = settings
+        self._scales = scales
+        self._lanes = lanes
+        self._bound_price = bound_price
+
+    @cached_property
+    def mixing(self) -> MixingBound:
+        """What the bounds need of the kernel alone."""
+        return MixingBound.of(self._chains)
+
+    def solve(self, problems: Sequence[Problem], watch: Watch) -> list[Found]:
+        """One after the other."""
+        return [self._one(problem, watch) for problem in problems]
+
+    def _one(self, problem: Problem, watch: Watch) -> Found:
+        posed = problem if self._lanes is None else problem._replace(lanes=self._lanes)
+        incumbent = descents(self._chains, posed, self._settings.starts, watch)
+        tree = new_tree(self._chains, incumbent)
+        tree.mixing[0] = self.mixing.moves
+        tree.work[0] = self._bound_price
+        note = self._grow(tree, posed, watch)
+        bound = proved(tree, posed)
+        if bound == -inf:
+            bound = self._chains.markov_bound(posed.costs)
+        return Found(tree.policy, bound, int(tree.counts[1]), note)
+
+    def _grow(self, tree: Tree, problem: Problem, watch: Watch) -> str:
+        """Work until nothing is open; why it stopped, if it is for a limit."""
+        _, states, actions = self._chains.shape
+        rows = self._chains.rows
+        couple = states if rows.chances.size <= SPARSE * states * states * actions else 0
+        portion = 4
+        while tree.counts[0] > 0:
+            if watch.expired:
+                return f"stopped at {self._settings.seconds:g} seconds"
+            if tree.counts[1] >= self._settings.nodes:
+                return f"stopped at {self._settings.nodes:g} nodes"
+            portion = int(min(portion, self._settings.nodes - tree.counts[1]))
+            began = perf_counter()
+            kernels.trees.grow(rows, problem, self.mixing.floors, tree, self._scales, couple, portion)
+            portion = _next_portion(portion, perf_counter() - began)
+            watch.tell(float(tree.best[0]), proved(tree, problem), int(tree.counts[1]))
+        return ""
+
+
+def new_tree(chains: Chains, incumbent: tuple[np.ndarray, float]) -> Tree:
+    """A tree whose root allows everything."""
+    steps, states, actions = chains.shape
+    room = states * actions + actions + 1
+    policy, value = incumbent
+    return Tree(
+        np.ones((room, states, actions), dtype=bool),
+        np.full(room, -inf),
+        np.repeat(np.array([[0, 0, -1]]), room, axis=0),
+        np.empty((states + 1, steps)),
+        policy.astype(np.int64),
+        np.array([value, inf]),
+        np.array([1, 0, 0, 0]),
+        np.zeros((1024, 2)),
+        np.zeros(2),
+    )
+
+
+def proved(tree: Tree, problem: Problem) -> float:
+    """No policy is cheaper: the least of the incumbent, what bounds closed, and what is open."""
+    open_nodes = tree.bounds[: tree.counts[0]]
+    return float(min(tree.best[0] - evaluation_error(problem), tree.best[1], open_nodes.min(initial=inf)))
+
+
+def _next_portion(portion: int, seconds: float) -> int:
+    """So many nodes that the clock is looked at often, and the listener is not flooded."""
+    return max(1, min(2 * portion, int(portion * LOOK / max(seconds, 1e-6))))

@@ -1,0 +1,85 @@
+"""Many starts, one state changed at a time: a good policy, and how good it is at worst."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import ClassVar
+
+import numpy as np
+
+from amdp import kernels
+from amdp.errors import InvalidInput
+from amdp.kernels.searches import Problem
+from amdp.mdp import Domain
+from amdp.oracles.base import Planner
+from amdp.oracles.solving import require_limits
+from amdp.oracles.stationary.planning import SLACK, Chains, Found, Policy, StationaryPlanner, Watch, is_stationary
+
+FEW_STARTS = 5  # for methods that only want somewhere to begin
+ENOUGH = 4  # times that the best value must be found again
+
+
+@dataclass(frozen=True)
+class LocalSearch:
+    """The best of `starts` descents; the bound is that of policies that may choose by step as well.
+
+    A descent tries all other actions of one state after the other and keeps what is cheaper. The starts are the same
+    in every run. The answer is `FEASIBLE` unless it meets the bound.
+    """
+
+    starts: int = 20
+    seconds: float = inf  # for each solve; the first descent is always finished
+    gap: float = 1e-9
+    requires: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        require_limits(self.seconds, self.gap)
+        require_starts(self.starts)
+
+    def supports(self, domain: Domain) -> bool:
+        """Stationary policies over a kernel."""
+        return is_stationary(domain)
+
+    def bind(self, domain: Domain) -> Planner:
+        """A planner that solves one cost array after the other."""
+        return StationaryPlanner(self, domain, lambda chains: _Descents(chains, self.starts), self.gap, self.seconds)
+
+
+class _Descents:
+    name = ""
+
+    def __init__(self, chains: Chains, starts: int) -> None:
+        self._chains = chains
+        self._starts = starts
+
+    def solve(self, problems: Sequence[Problem], watch: Watch) -> list[Found]:
+        return [self._one(problem, watch) for problem in problems]
+
+    def _one(self, problem: Problem, watch: Watch) -> Found:
+        bound = self._chains.markov_bound(problem.costs)
+        policy, value = descents(self._chains, problem, self._starts, watch)
+        watch.tell(value, bound, self._starts)
+        return Found(policy, bound, self._starts, "a local search proves no optimum" if value > bound else "")
+
+
+def descents(chains: Chains, problem: Problem, starts: int, watch: Watch) -> tuple[Policy, float]:
+    """The best policy of several descents, and its value; fewer if the best one keeps coming back."""
+    steps, states, actions = chains.shape
+    everything = np.ones((states, actions), dtype=bool)
+    best, winner, again = inf, np.zeros(states, dtype=np.int64), 0
+    for number in range(starts):
+        policy = np.zeros(states, dtype=np.int64)
+        kernels.chains.scatter(number, everything, policy)
+        value = float(kernels.chains.descend(chains.rows, problem, everything, policy))
+        again = again + 1 if abs(value - best) <= SLACK * steps else again
+        if value < best - SLACK * steps:
+            best, winner, again = value, policy, 0
+        if again == ENOUGH or watch.expired:
+            break
+    return winner, best
+
+
+def require_starts(starts: int) -> None:
+    """Refuse a search that begins nowhere."""
+    if starts < 1:
+        raise InvalidInput(f"starts = {starts}; it must be at least 1")

@@ -1,0 +1,245 @@
+"""Exact stationary oracles: against HiGHS and against plain bounds, how far they go, and many solves of one kernel."""
+
+from collections.abc import Iterator
+from functools import partial
+from statistics import median, quantiles
+from time import process_time
+
+import numpy as np
+
+import amdp
+from amdp import Plan, StationaryPolicies, Status, kernels
+from amdp.arrays import Floats
+from amdp.dynamics import Shape
+from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
+from amdp.oracles.stationary.planning import StationaryPlanner, Watch
+from benchmarks.results import Goal, Row, at_least, faster
+from benchmarks.stationary_worlds import LOSSES, world
+from benchmarks.timing import Call, Effort, Times, side_by_side
+
+Rows = Iterator[Row]
+
+SEED = 20_265
+INSTANCES = 11  # a row; with `--quick` two
+PATIENCE = 25.0  # seconds that HiGHS may take
+PLAIN = np.zeros(1)  # the only scale of averaging: none
+
+
+def milp(effort: Effort) -> Rows:
+    """`auto` against the best of three formulations, on sizes that HiGHS solves within its time."""
+    cases = (
+        ("dense", "noise", (50, 4, 2)),
+        ("dense", "adversarial", (50, 6, 2)),
+        ("sparse", "adversarial", (50, 6, 2)),
+        ("grid", "noise", (50, 4, 2)),
+        ("river", "ftpl", (50, 6, 2)),
+        ("deterministic", "noise", (50, 6, 2)),
+    )
+    forms = ("occupancy", "aggregated", "value")
+    patience = PATIENCE if effort.seconds else 1.0
+    for family, losses, shape in cases:
+        ratios, ours, theirs, unsolved = [], [], [], 0
+        for domain, cost in _instances(family, losses, shape, effort):
+            mine, plan = _timed("auto", domain, cost, repeats=20)
+            solved = [_timed(amdp.oracle("milp", formulation=form, seconds=patience), domain, cost) for form in forms]
+            seconds = [taken for taken, found in solved if found.status is Status.OPTIMAL]
+            if not seconds:
+                unsolved += 1
+                continue
+            _agree(plan, *(found for _, found in solved if found.status is Status.OPTIMAL))
+            ours.append(mine)
+            theirs.append(min(seconds))
+            ratios.append(theirs[-1] / mine)
+        if not ratios:
+            continue
+        note = f"{losses}; HiGHS solved {len(ratios)} of {len(ratios) + unsolved} in {patience:g} s"
+        yield Row(
+            f"auto, {family}",
+            "the fastest of three in HiGHS",
+            median(ours),
+            median(theirs),
+            "s",
+            _sizes(shape),
+            median(ratios),
+            "theirs / ours",
+            _middle(ratios),
+            at_least(100.0),
+            note,
+        )
+
+
+def dense(effort: Effort) -> Rows:
+    """Fast mixing: optimal and proved."""
+    cases = [((steps, 20, 4), losses) for steps in (1000, 5000) for losses in LOSSES]
+    cases += [((5000, 30, 3), losses) for losses in LOSSES]
+    cases += [((200, 15, 3), losses) for losses in LOSSES] + [((50, 15, 3), losses) for losses in LOSSES]
+    for shape, losses in cases:
+        yield _proofs("auto", "dense", losses, shape, effort, 60.0, all_must=True)
+
+
+def deterministic(effort: Effort) -> Rows:
+    """Paths that end in a cycle."""
+    for shape in ((1000, 10, 3), (5000, 12, 3), (1000, 20, 2), (1000, 20, 3)):
+        yield _proofs("auto", "deterministic", "noise", shape, effort, 60.0, all_must=True)
+
+
+def mixing(effort: Effort) -> Rows:
+    """The tree with the mixing bound against the same tree with backward induction alone as its bound."""
+    shape = (1000, 10, 3)
+    ratios, ours, theirs = [], [], []
+    for domain, cost in _instances("dense", "noise", shape, effort):
+        mine, plan = _timed("branch-and-bound", domain, cost)
+        plain = _plain_tree(domain)
+        began = process_time()
+        found = plain.minimize(cost[None])[0]
+        theirs.append(process_time() - began)
+        _agree(plan, found)
+        ours.append(mine)
+        ratios.append(theirs[-1] / mine)
+    name = "branch-and-bound, dense"
+    peer = "with the bound of backward induction alone, one policy at a time"
+    yield Row(
+        name,
+        peer,
+        median(ours),
+        median(theirs),
+        "s",
+        _sizes(shape),
+        median(ratios),
+        "theirs / ours",
+        _middle(ratios),
+        at_least(500.0),
+        "noise",
+    )
+
+
+def table(effort: Effort) -> Rows:
+    """Many solves over one kernel: one policy at a time, all side by side, by the table, and a batch by the table."""
+    for family, shape in (("dense", (5000, 8, 3)), ("sparse", (1000, 7, 3)), ("grid", (1000, 6, 4))):
+        rng = np.random.default_rng(SEED)
+        domain, _ = world(family, "noise", shape, rng)
+        batch = rng.laplace(size=(20, *shape))
+        anew = _planner(amdp.oracle("enumeration", table=0), domain)
+        stored = _planner(amdp.oracle("enumeration", table=2**30), domain)
+        first, second = anew.minimize(batch[:1]), stored.minimize(batch)
+        assert abs(first.objective[0] - second.objective[0]) < 1e-9
+        contestants: dict[str, Call] = {
+            "tail enumeration, policy by policy from Python": partial(_one_at_a_time, anew, batch[0]),
+            "enumeration, side by side": partial(_searched, anew, batch[:1]),
+            "table": partial(_searched, stored, batch[:1]),
+            "table, batch of 20": partial(_searched, stored, batch),
+        }
+        rounds = side_by_side(contestants, Effort(min(effort.rounds, 5), 0.0, 0.0)).rounds
+        single = {name: [one / (20 if "batch" in name else 1) for one in found] for name, found in rounds.items()}
+        times, sizes = Times(single), _sizes(shape)
+        plain, lanes, by_table, in_batch = contestants
+        note = f"{family}; the search alone"
+        yield faster("table", sizes, times, by_table, plain, at_least(5.0), note)
+        yield faster("table, batch of 20", sizes, times, in_batch, by_table, at_least(2.0), note)
+        yield faster("table, batch of 20", sizes, times, in_batch, lanes, None, note)
+
+
+def frontier(effort: Effort) -> Rows:
+    """Slow mixing, within a minute: how far exactness goes."""
+    cases = (
+        ("sparse", "noise", (1000, 10, 3)),
+        ("sparse", "noise", (1000, 12, 3)),
+        ("sparse", "ftpl", (5000, 15, 3)),
+        ("sparse", "adversarial", (5000, 15, 3)),
+        ("grid", "noise", (5000, 9, 4)),
+        ("grid", "adversarial", (5000, 12, 4)),
+        ("grid", "adversarial", (5000, 16, 4)),
+        ("river", "noise", (5000, 20, 2)),
+    )
+    for family, losses, shape in cases:
+        yield _proofs("auto", family, losses, shape, effort, 60.0, all_must=False)
+
+
+CASES = {
+    "milp": milp,
+    "dense": dense,
+    "deterministic": deterministic,
+    "mixing": mixing,
+    "table": table,
+    "frontier": frontier,
+}
+
+
+def _proofs(name: str, family: str, losses: str, shape: Shape, effort: Effort, limit: float, all_must: bool) -> Row:
+    """Seconds until the proof, median; how many instances were proved within the limit."""
+    seconds, gaps, count = [], [], 0
+    allowed = limit if effort.seconds else 1.0
+    for domain, cost in _instances(family, losses, shape, effort):
+        taken, plan = _timed(amdp.oracle(name, seconds=allowed), domain, cost)
+        seconds.append(taken)
+        count += plan.status is Status.OPTIMAL
+        gaps.append(plan.gap)
+    note = f"{losses}; proved {count} of {len(seconds)}"
+    if count < len(seconds):
+        note += f"; median gap {median(gaps):.3g}"
+    goal = Goal("at most", limit, " s") if all_must else None
+    peer = "the slowest instance"
+    return Row(f"{name}, {family}", peer, median(seconds), max(seconds), "s", _sizes(shape), goal=goal, note=note)
+
+
+def _instances(family: str, losses: str, shape: Shape, effort: Effort) -> Iterator[tuple[StationaryPolicies, Floats]]:
+    rng = np.random.default_rng(SEED)
+    warm, cost = world(family, losses, (5, 9, 3), rng)
+    amdp.bind(amdp.oracle("auto", seconds=1.0), warm).minimize(cost[None])  # nothing is compiled while the clock runs
+    for _ in range(INSTANCES if effort.seconds else 2):
+        yield world(family, losses, shape, rng)
+
+
+def _timed(
+    oracle: str | amdp.PlanningOracle, domain: StationaryPolicies, cost: Floats, repeats: int = 1
+) -> tuple[float, Plan]:
+    """Processor seconds of binding and solving, and the plan."""
+    chosen = amdp.oracle(oracle) if isinstance(oracle, str) else oracle  # looking up a name takes milliseconds
+    began = process_time()
+    for _ in range(repeats):
+        plan = chosen.bind(domain).minimize(cost[None])[0]
+    return (process_time() - began) / repeats, plan
+
+
+def _plain_tree(domain: StationaryPolicies) -> StationaryPlanner:
+    settings = BranchAndBound(seconds=120.0)
+    return StationaryPlanner(
+        settings, domain, lambda chains: TreeSearch(chains, settings, PLAIN, 1, -np.inf), 1e-9, 120.0
+    )
+
+
+def _planner(oracle: amdp.PlanningOracle, domain: StationaryPolicies) -> StationaryPlanner:
+    planner = oracle.bind(domain)
+    assert isinstance(planner, StationaryPlanner)
+    return planner
+
+
+def _searched(planner: StationaryPlanner, batch: Floats) -> object:
+    """The search without the evaluation of what it found."""
+    problems = [planner.chains.pose(cost / 64.0) for cost in batch]
+    return planner.search.solve(problems, Watch(np.inf, None))
+
+
+def _one_at_a_time(planner: StationaryPlanner, cost: Floats) -> float:
+    chains = planner.chains
+    _, states, actions = chains.shape
+    policies = np.indices((actions,) * states).reshape(states, -1).T.copy()
+    problem = chains.pose(cost / 64.0)
+    return float(min(kernels.chains.value(chains.rows, problem, policy) for policy in policies))
+
+
+def _middle(ratios: list[float]) -> tuple[float, float]:
+    low, _, high = quantiles(ratios, n=4, method="inclusive")
+    return low, high
+
+
+def _agree(plan: Plan, *others: Plan) -> None:
+    """Whoever is timed must have answered the same question."""
+    for other in others:
+        if other.status is Status.OPTIMAL:
+            assert abs(plan.objective - other.objective) <= 1e-6 * max(1.0, abs(plan.objective))
+
+
+def _sizes(shape: Shape) -> dict[str, int]:
+    steps, states, actions = shape
+    return {"S": states, "A": actions, "T": steps}

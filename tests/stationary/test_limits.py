@@ -1,0 +1,101 @@
+"""Under limits: a policy, its value, and a bound that holds; and what is told on the way."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from amdp import Plan, StationaryPolicies, Status, bind, oracle
+from amdp.arrays import Floats
+from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
+from amdp.oracles.stationary.planning import Progress, StationaryPlanner
+from benchmarks.stationary_worlds import FAMILIES, LOSSES, world
+from stationary.plain import plain_costs, plain_optimum
+from stationary.test_agreement import branching
+
+
+def assert_honest(plan: Plan, domain: StationaryPolicies, cost: Floats) -> None:
+    best = plain_optimum(domain, cost)
+    tolerance = 1e-9 * max(1.0, abs(best))
+    assert plan.bound <= best + tolerance
+    assert plan.objective >= best - tolerance
+    assert plan.objective == pytest.approx(plain_costs(domain, cost, plan.actions[None])[0], abs=tolerance)
+    if plan.status is Status.OPTIMAL:
+        assert plan.objective <= best + tolerance
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    st.sampled_from(FAMILIES),
+    st.sampled_from(LOSSES),
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 60),
+    st.sampled_from([1, 2, 9]),
+)
+def test_bounds_hold_wherever_a_node_limit_stops(family: str, losses: str, seed: int, nodes: int, lanes: int) -> None:
+    domain, cost = world(family, losses, (30, 5, 3), np.random.default_rng(seed))
+    settings = BranchAndBound(nodes=nodes, starts=1)
+    planner = StationaryPlanner(settings, domain, lambda chains: TreeSearch(chains, settings, lanes=lanes), 1e-9)
+    plan = planner.minimize(cost[None])[0]
+    assert_honest(plan, domain, cost)
+    assert plan.report.nodes <= nodes
+
+
+@pytest.mark.parametrize("nodes", [0, 1, 7, 100, 10_000])
+def test_cycles_are_honest_under_a_node_limit(nodes: int) -> None:
+    rng = np.random.default_rng(nodes)
+    for _ in range(5):
+        domain, cost = world("deterministic", "noise", (50, 6, 3), rng)
+        assert_honest(bind(oracle("cycles", nodes=nodes), domain).minimize(cost[None])[0], domain, cost)
+
+
+@pytest.mark.parametrize("name", ["branch-and-bound", "cycles", "auto", "local-search", "milp", "milp-pulp"])
+def test_without_time_the_answer_is_feasible_and_its_bound_holds(name: str) -> None:
+    family = "deterministic" if name == "cycles" else "dense"
+    domain, cost = world(family, "noise", (12, 8 if family == "dense" else 5, 3), np.random.default_rng(1))
+    plan = bind(oracle(name, seconds=0), domain).minimize(cost[None])[0]
+    assert np.isfinite(plan.bound)
+    assert plan.status is Status.FEASIBLE or plan.gap <= 1e-9 * 12 * np.abs(cost).max()
+    if domain.shape[1] < 7:
+        assert_honest(plan, domain, cost)
+
+
+def test_a_stopped_search_says_why() -> None:
+    domain, cost = world("sparse", "noise", (400, 14, 3), np.random.default_rng(2))
+    plan = bind(oracle("branch-and-bound", nodes=3), domain).minimize(cost[None])[0]
+    assert plan.status is Status.FEASIBLE
+    assert plan.report.note == "stopped at 3 nodes"
+    assert plan.report.nodes == 3
+    assert plan.bound < plan.objective
+
+
+def test_local_search_proves_nothing_beyond_the_markov_bound() -> None:
+    domain, cost = world("dense", "noise", (50, 5, 3), np.random.default_rng(3))
+    plan = bind("local-search", domain).minimize(cost[None])[0]
+    markov = float(domain.dynamics.cheapest(cost[None]).values[0, 0, domain.initial])
+    assert plan.status is Status.FEASIBLE
+    assert plan.bound == pytest.approx(markov, rel=1e-12)
+    assert plan.objective == pytest.approx(plain_optimum(domain, cost), rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["branch-and-bound", "auto", "milp"])
+def test_progress_is_told_in_the_size_of_the_costs(name: str) -> None:
+    shape = (8, 4, 3) if name == "milp" else (300, 9, 3)
+    domain, cost = world("sparse", "noise", shape, np.random.default_rng(4))
+    planner = bind(name, domain)
+    heard: list[Progress] = []
+    planner.on_progress = heard.append  # type: ignore[attr-defined]
+    plan = planner.minimize(1000.0 * cost[None])[0]
+    if name != "milp":
+        assert heard, "nobody was told anything"
+        assert heard[-1].incumbent == pytest.approx(plan.objective, rel=1e-9)
+        assert heard[-1].gap <= 1e-6 * abs(plan.objective)
+    assert all(one.bound <= plan.objective + 1e-6 * abs(plan.objective) for one in heard)
+    assert [one.nodes for one in heard] == sorted(one.nodes for one in heard)
+
+
+def test_a_search_takes_the_same_way_in_every_run() -> None:
+    domain, cost = world("sparse", "ftpl", (200, 9, 3), np.random.default_rng(5))
+    first, second = (branching(domain, 3).minimize(cost[None]) for _ in range(2))
+    assert first.report.nodes == second.report.nodes
+    assert (first.actions == second.actions).all()
