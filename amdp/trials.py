@@ -5,21 +5,25 @@ Two roads to the same counts, to the last bit: batch by batch through any oracle
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from math import prod
+from typing import Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amdp import kernels
-from amdp.arrays import Actions, Floats
+from amdp.arrays import Actions, Bools, Floats
+from amdp.chains import stationary_visits
 from amdp.dynamics import Segment
 from amdp.errors import InvalidInput
 from amdp.feedback import Weights
-from amdp.mdp import Domain, SingleKernel
+from amdp.mdp import Domain, SingleKernel, StationaryPolicies
 from amdp.seeding import lanes
 
 BATCH = 32  # trials made together: as fast as larger batches, and fewer of them are in vain
+BATCH_NUMBERS = 4_000_000  # perturbed costs over a long horizon are large: no batch holds more of them, if it can
 
-Policies = Callable[[int], Actions]  # the next `n` of a stream of independent policies, `[n, h, s]`
+Policies = Callable[[int], Actions]  # the next `n` of a stream of independent policies, `[n, h, s]` or `[n, s]`
 
 
 class Sampler(Protocol):
@@ -55,43 +59,109 @@ class BatchedTrials:
 
     def together(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
         """Batches until every pair was met, or the limit is reached."""
-        domain, policies, uniforms = self._streams(segment, rng)
-        counts = np.zeros(len(segment.states))
-        done = 0
-        while done < limit and not counts.all():
-            n = min(BATCH, limit - done)
-            met = domain.dynamics.meets_all(policies(n), domain.initial, segment, uniforms(n))
-            first = np.where(met.any(axis=0), done + met.argmax(axis=0) + 1, 0)
-            counts = np.where(counts == 0, first, counts)
-            done += n
-        return Weights(np.where(counts == 0, float(limit), counts), done)
+        domain, policies, uniforms = self.source.domain, self.source.policies(rng), _uniforms(segment.stop, rng)
+
+        def meets(n: int) -> Bools:
+            return domain.dynamics.meets_all(policies(n), domain.initial, segment, uniforms(n))
+
+        return _together(meets, len(segment.states), limit, BATCH)
 
     def apart(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
         """Batches in which all pairs that still wait get the same number of trials."""
-        domain, policies, uniforms = self._streams(segment, rng)
-        counts = np.zeros(len(segment.states))
-        waiting = np.arange(len(segment.states))
-        done, trials = 0, 0
-        while len(waiting) and done < limit:
-            each = min(max(1, BATCH // len(waiting)), limit - done)
-            steps = np.repeat(waiting, each)
-            drawn = policies(len(steps))
-            met = domain.dynamics.meets(drawn, domain.initial, segment, steps, uniforms(len(steps))).reshape(-1, each)
-            counts[waiting] = done + np.where(met.any(axis=1), met.argmax(axis=1) + 1, each)
-            waiting = waiting[~met.any(axis=1)]
-            done += each
-            trials += len(steps)
-        return Weights(counts, trials)
+        domain, policies, uniforms = self.source.domain, self.source.policies(rng), _uniforms(segment.stop, rng)
 
-    def _streams(self, segment: Segment, rng: np.random.Generator) -> tuple[Domain, Policies, Callable[[int], Floats]]:
-        policies, luck = self.source.policies(rng), lanes(rng)
+        def meets(steps: NDArray[np.int64]) -> Bools:
+            n = len(steps)
+            return domain.dynamics.meets(policies(n), domain.initial, segment, steps, uniforms(n))
 
-        def uniforms(n: int) -> Floats:
-            numbers = np.empty((n, segment.stop))
-            kernels.noise.fill_uniform(luck, numbers)
-            return numbers
+        return _apart(meets, len(segment.states), limit, BATCH)
 
-        return self.source.domain, policies, uniforms
+
+@dataclass(frozen=True, eq=False)
+class StationaryTrials:
+    """Trials of stationary policies: each is at a pair with a chance that is known, and drawn without a path."""
+
+    source: Sampler
+    visits: Callable[[Actions, Segment], Floats]  # policies [n, s] -> the chance [n, m] of each pair of the segment
+
+    @classmethod
+    def from_start(cls, source: Sampler, domain: StationaryPolicies) -> Self:
+        """Trials that are followed from the initial state on."""
+        return cls(source, lambda actions, segment: stationary_visits(domain, actions, segment.pairs))
+
+    def together(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        """Batches until every pair was met, or the limit is reached."""
+        policies, uniforms = self.source.policies(rng), _uniforms(len(segment.states), rng)
+
+        def meets(n: int) -> Bools:
+            met: Bools = uniforms(n) < self.visits(policies(n), segment)
+            return met
+
+        return _together(meets, len(segment.states), limit, self._batch)
+
+    def apart(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        """Batches in which all pairs that still wait get the same number of trials."""
+        policies, uniforms = self.source.policies(rng), _uniforms(1, rng)
+
+        def meets(steps: NDArray[np.int64]) -> Bools:
+            n = len(steps)
+            met: Bools = uniforms(n)[:, 0] < self.visits(policies(n), segment)[np.arange(n), steps]
+            return met
+
+        return _apart(meets, len(segment.states), limit, self._batch)
+
+    @property
+    def _batch(self) -> int:
+        return min(BATCH, max(1, BATCH_NUMBERS // prod(self.source.domain.shape)))
+
+
+def batched(source: Sampler) -> Trials:
+    """Trials through any oracle, as the domain asks for."""
+    domain = source.domain
+    if isinstance(domain, StationaryPolicies):
+        return StationaryTrials.from_start(source, domain)
+    return BatchedTrials(source)
+
+
+def _together(meets: Callable[[int], Bools], pairs: int, limit: int, batch: int) -> Weights:
+    """Count with trials `meets(n)` `[n, m]` that serve all pairs."""
+    counts = np.zeros(pairs)
+    done = 0
+    while done < limit and not counts.all():
+        n = min(batch, limit - done)
+        met = meets(n)
+        first = np.where(met.any(axis=0), done + met.argmax(axis=0) + 1, 0)
+        counts = np.where(counts == 0, first, counts)
+        done += n
+    return Weights(np.where(counts == 0, float(limit), counts), done)
+
+
+def _apart(meets: Callable[[NDArray[np.int64]], Bools], pairs: int, limit: int, batch: int) -> Weights:
+    """Count with trials `meets(steps)` `[n]`, each for one pair."""
+    counts = np.zeros(pairs)
+    waiting = np.arange(pairs)
+    done, trials = 0, 0
+    while len(waiting) and done < limit:
+        each = min(max(1, batch // len(waiting)), limit - done)
+        steps = np.repeat(waiting, each)
+        met = meets(steps).reshape(-1, each)
+        counts[waiting] = done + np.where(met.any(axis=1), met.argmax(axis=1) + 1, each)
+        waiting = waiting[~met.any(axis=1)]
+        done += each
+        trials += len(steps)
+    return Weights(counts, trials)
+
+
+def _uniforms(size: int, rng: np.random.Generator) -> Callable[[int], Floats]:
+    """The next `n` rows of a stream of uniform numbers `[n, size]`."""
+    luck = lanes(rng)
+
+    def uniforms(n: int) -> Floats:
+        numbers = np.empty((n, size))
+        kernels.noise.fill_uniform(luck, numbers)
+        return numbers
+
+    return uniforms
 
 
 @dataclass(frozen=True, eq=False)

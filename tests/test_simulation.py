@@ -204,17 +204,26 @@ def test_streams_of_a_seed_are_unrelated() -> None:
 # --- what the learner is told of the arena ----------------------------------------------------------------------------
 
 
-def test_a_box_that_holds_one_kernel_is_played_with_the_kernels_law() -> None:
-    # The box draws its trials otherwise, so games differ; the mean loss agrees within 5.5 standard errors.
+@pytest.mark.parametrize("form", [GeometricResampling, SharedResampling])
+def test_a_box_that_holds_one_kernel_weighs_with_the_kernels_law(form: Any) -> None:
+    # The box draws its trials otherwise, so bandit games differ in luck; the counts at one segment agree in their first
+    # two moments within 5.5 standard errors. Trials that always succeed, or half as often, are caught.
     game, domain = world(12)
     box = MarkovPolicies(BernsteinBox.exactly(game.arena.kernel))
-    means = []
+    learner, n = Ftpl(Laplace(2.0), form(60)), 1500
+    luck = np.random.default_rng(0)
+    drawn = learner.start(domain, luck).draw(luck)
+    segment = game.arena.kernel.walk(drawn, 0, luck.random((SHAPE[0], 2)))
+    moments = []
     for told in (domain, box):
-        learner = Ftpl(Laplace(2.0), SharedResampling(6))
-        paid = [sum(one.paid for one in play(game, learner, told, Streams.from_seed(i))) for i in range(120)]
-        means.append((np.mean(paid), np.var(paid) / len(paid)))
-    (one, spread), (other, spread_too) = means
-    assert abs(one - other) < 5.5 * np.sqrt(spread + spread_too)
+        rng = np.random.default_rng(3)
+        source = learner.start(told, rng)
+        counts = np.array([learner.weigh(source, segment, rng).values for _ in range(n)])
+        powers = np.stack([counts, counts**2])
+        moments.append((powers.mean(axis=1), powers.var(axis=1) / n))
+    (one, spread), (other, spread_too) = moments
+    assert (one[0] > 1.2).any(), "some pair is rare enough to tell"
+    assert (np.abs(one - other) <= 5.5 * np.sqrt(spread + spread_too) + 1e-12).all()
 
 
 def test_with_full_information_a_box_that_holds_one_kernel_plays_as_the_kernel() -> None:
@@ -312,3 +321,66 @@ def test_a_game_that_is_left_early_has_told_all_its_rounds() -> None:
     first = [next(rounds) for _ in range(7)]
     rounds.close()  # type: ignore[attr-defined]
     same(first, list(play(game, learner, domain, Streams.from_seed(1), rounds=7)))
+
+
+# --- games of other people ---
+
+
+@dataclass(frozen=True)
+class Foreign:
+    """A sequence of somebody else's, wrong in round 7."""
+
+    wrong: float
+    shape: tuple[int, int, int] = SHAPE
+
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, k: int) -> Floats:
+        table = np.full(SHAPE, 0.5)
+        table[2, 1, 0] = self.wrong if k == 7 else 0.5
+        return table
+
+    def __iter__(self) -> Iterator[Floats]:
+        return (self[k] for k in range(40))
+
+    def batch(self, low: int, high: int) -> Floats:
+        return np.stack([self[k] for k in range(low, high)])
+
+
+@pytest.mark.parametrize("wrong", [-700.0, 1.5, np.nan])
+def test_losses_of_somebody_else_are_refused_in_their_round_with_the_place(wrong: float) -> None:
+    game, domain = world()
+    foreign = replace(game, losses=Foreign(wrong))
+    rounds = play(foreign, Ftpl.tuned(domain, 40), domain, Streams.from_seed(1))
+    for _ in range(7):
+        next(rounds)
+    with pytest.raises(InvalidInput, match=r"round 7|k=7"):
+        next(rounds)
+
+
+def test_delays_may_be_a_list_and_games_of_the_wrong_parts_are_refused() -> None:
+    game, domain = world()
+    listed: Any = [2] * 40
+    told = [replace(game, delays=late) for late in (delays.fixed(40, 2), listed)]
+    same(*(list(play(one, Ftpl.tuned(domain, 40), domain, Streams.from_seed(3))) for one in told))
+    wrong: list[Any] = [{"losses": [np.zeros(SHAPE)]}, {"delays": [-1] * 40}, {"delays": [1.5] * 40}]
+    for parts in wrong:
+        with pytest.raises(InvalidInput):
+            replace(game, **parts)
+    arenas: list[Any] = [(game.arena.kernel, 99), (np.zeros(3), 0)]
+    for kernel, initial in arenas:
+        with pytest.raises(InvalidInput):
+            Episodic(kernel, initial)
+    for learner, rounds in (("ftpl", 3), (Ftpl.tuned(domain, 40), 2.5)):
+        with pytest.raises(InvalidInput):
+            play(game, learner, domain, Streams.from_seed(1), rounds)  # type: ignore[arg-type]
+
+
+def test_feedback_that_would_come_after_the_end_is_not_kept() -> None:
+    game, domain = world()
+    late = replace(game, delays=delays.fixed(40, 1000))
+    rounds = play(late, Ftpl.tuned(domain, 40), domain, Streams.from_seed(1))
+    for _ in range(30):
+        next(rounds)
+    assert not rounds.gi_frame.f_locals["waiting"]  # type: ignore[attr-defined]

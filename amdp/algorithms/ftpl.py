@@ -14,15 +14,15 @@ from typing import Self
 import numpy as np
 
 from amdp.algorithms.perturbations import Exponential, Laplace, Perturbation
-from amdp.arrays import Actions, Floats, Policies, one_hot
+from amdp.arrays import Actions, Floats, Policies, one_hot, require_whole
 from amdp.dynamics import Segment
 from amdp.errors import InvalidInput
-from amdp.estimators import Estimator, GeometricResampling, SharedResampling, WholeTable
+from amdp.estimators import Estimator, GeometricResampling, SharedResampling, WholeTable, learned
 from amdp.feedback import Feedback, Weights
-from amdp.mdp import Domain, MarkovPolicies, SingleKernel
+from amdp.mdp import Domain, MarkovPolicies, SingleKernel, StationaryPolicies
 from amdp.oracles.base import Planner, PlanningOracle, Status, bind
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
-from amdp.trials import BatchedTrials, CompiledTrials, Trials
+from amdp.trials import CompiledTrials, Trials, batched
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,21 +41,21 @@ class PerturbedLeader:
     @cached_property
     def trials(self) -> Trials:
         """Trials of policies from this distribution: compiled where noise, planner and dynamics allow it."""
-        return self._compiled or BatchedTrials(self)
+        return self._compiled or batched(self)
 
     def policies(self, rng: np.random.Generator) -> Callable[[int], Actions]:
-        """A stream of independent policies: the next `n` of them, `[n, h, s]`."""
+        """A stream of independent policies: the next `n` of them, `[n, h, s]`, or `[n, s]` if they are stationary."""
         if self._compiled:
             return self._compiled.policies(rng)
         costs = self.perturbation.stream(self.total, rng)
         return lambda n: self._leaders(costs(n))
 
     def sample(self, n: int, rng: np.random.Generator) -> Actions:
-        """`n` independent policies `[n, h, s]`."""
+        """`n` independent policies `[n, h, s]` (or `[n, s]`)."""
         return self.policies(rng)(n)
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """One policy `[h, s, a]`."""
+        """One policy `[h, s, a]` (or `[s, a]`)."""
         return one_hot(self.sample(1, rng)[0], self.domain.shape[2])
 
     @cached_property
@@ -89,7 +89,7 @@ class Ftpl:
 
     perturbation: Perturbation
     estimator: Estimator
-    oracle: PlanningOracle = field(default_factory=BackwardInduction)
+    oracle: str | PlanningOracle = "dp"
 
     @classmethod
     def tuned(
@@ -101,12 +101,20 @@ class Ftpl:
         oracle: str | PlanningOracle = "dp",
         shared: bool = False,
         multiplier: float = 1.0,
+        rate: float | None = None,
+        limit: int | None = None,
+        perturbation: Callable[[float], Perturbation] = Laplace,
     ) -> Self:
-        """The theorems' parameters: rate `1 / sqrt(HSA(K + D))`, limit `sqrt(SAK/H)`; `multiplier` scales the rate."""
-        limit = resampling_limit(domain, rounds)
-        rate = multiplier * laplace_rate(domain, rounds, total_delay)
-        estimator: Estimator = SharedResampling(limit) if shared else GeometricResampling(limit)
-        return cls(Laplace(rate), estimator, bind(oracle, domain).oracle)
+        """The theorems' parameters: rate `1 / sqrt(HSA(K + D))`, limit `sqrt(SAK/H)`; each can be overridden.
+
+        `multiplier` scales the rate. The theorems speak of Laplace noise; another law takes the same rate.
+        """
+        if isinstance(domain, StationaryPolicies):
+            raise InvalidInput("these parameters are for episodes; for stationary policies see FtplTuning")
+        trials = resampling_limit(domain, rounds) if limit is None else limit
+        spread = laplace_rate(domain, rounds, total_delay) if rate is None else rate
+        estimator: Estimator = SharedResampling(trials) if shared else GeometricResampling(trials)
+        return cls(perturbation(multiplier * spread), estimator, bind(oracle, domain).oracle)
 
     @property
     def feedback(self) -> type:
@@ -115,7 +123,7 @@ class Ftpl:
 
     def start(self, domain: Domain, rng: np.random.Generator) -> PerturbedLeader:
         """No losses yet: the noise alone decides."""
-        return PerturbedLeader(self.oracle.bind(domain), self.perturbation, np.zeros(domain.shape))
+        return PerturbedLeader(bind(self.oracle, domain), self.perturbation, np.zeros(domain.shape))
 
     def observe(self, source: PerturbedLeader, segment: Segment) -> PerturbedLeader:
         """Narrow the dynamics; a kernel stays what it is."""
@@ -123,7 +131,7 @@ class Ftpl:
         narrowed = domain.dynamics.narrow(segment)
         if narrowed is domain.dynamics:
             return source
-        return replace(source, planner=self.oracle.bind(MarkovPolicies(narrowed, domain.initial)))
+        return replace(source, planner=bind(self.oracle, MarkovPolicies(narrowed, domain.initial)))
 
     def weigh(self, source: PerturbedLeader, segment: Segment, rng: np.random.Generator) -> Weights:
         """As its estimator does."""
@@ -131,11 +139,7 @@ class Ftpl:
 
     def learn(self, source: PerturbedLeader, feedback: Feedback) -> PerturbedLeader:
         """Add the estimate of the losses to the sum."""
-        if not isinstance(feedback, self.feedback):
-            raise InvalidInput(
-                f"{type(self.estimator).__name__} understands {self.feedback.__name__}, not {type(feedback).__name__}"
-            )
-        return replace(source, total=self.estimator.add(source.total, feedback))
+        return replace(source, total=learned(self.estimator, source.total, feedback, source))
 
 
 class LiteralFtpl(Ftpl):
@@ -148,7 +152,7 @@ class LiteralFtpl(Ftpl):
         """Draw the noise of a lifetime."""
         nothing = np.zeros(domain.shape)
         noise = self.perturbation.perturbed(nothing, 1, rng)[0]
-        return StubbornLeader(self.oracle.bind(domain), self.perturbation, nothing, noise=noise)
+        return StubbornLeader(bind(self.oracle, domain), self.perturbation, nothing, noise=noise)
 
 
 def follow_the_perturbed_leader(
@@ -179,6 +183,7 @@ def resampling_limit(domain: Domain, rounds: int) -> int:
 
 
 def _at_least_one(rounds: int) -> int:
+    require_whole("rounds", rounds)
     if rounds < 1:
         raise InvalidInput(f"rounds = {rounds}; it must be at least 1")
     return rounds

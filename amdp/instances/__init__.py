@@ -3,13 +3,23 @@
 from amdp.instances.base import Instance, Scale, repeated
 from amdp.instances.catalog import build, standard
 from amdp.instances.classic import combination_lock, forest, grid_world, river_swim
+from amdp.instances.communicating import (
+    random_parked,
+    server_farm,
+    swinging_ring,
+    swinging_star,
+    waiting_ring,
+    waiting_star,
+)
 from amdp.instances.files import load, save
 from amdp.instances.gymnasium_tables import from_gymnasium
+from amdp.instances.hard import HardCase, switching_bandit
 from amdp.instances.operations import admission_queue, inventory
 from amdp.instances.prism import read_prism
 from amdp.instances.random_worlds import random_dense, random_layered, random_sparse
 
 __all__ = [
+    "HardCase",
     "Instance",
     "Scale",
     "admission_queue",
@@ -22,10 +32,17 @@ __all__ = [
     "load",
     "random_dense",
     "random_layered",
+    "random_parked",
     "random_sparse",
     "read_prism",
     "repeated",
     "river_swim",
     "save",
+    "server_farm",
     "standard",
+    "swinging_ring",
+    "swinging_star",
+    "switching_bandit",
+    "waiting_ring",
+    "waiting_star",
 ]

@@ -1,0 +1,335 @@
+"""FTPL and Hedge over stationary policies in an unbroken stream (Dai, Luo and Chen 2022, section 5 and appendix D).
+
+The learners are `Ftpl` and `Hedge`. What is new is that an epoch begins with a switch, whose steps say nothing about
+the policy. So a pair is met at step `t` only if the switch was over by then, which the estimates must know of:
+
+- `Settled` ignores the first steps of every epoch and takes all switches as finished afterwards;
+- `ReplayedResampling` and `EnteredWeighting` use the exact chance that a policy was entered and is there.
+
+`T` steps, `S` states, `A` actions, `D` diameter, `J` epochs of `H` steps, `C` the bound on a switch's expected length,
+`W` ignored steps.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from math import ceil, e, log, sqrt
+from typing import Any, Self
+
+import numpy as np
+
+from amdp.algorithms.ftpl import Ftpl
+from amdp.algorithms.hedge import Hedge
+from amdp.algorithms.perturbations import Laplace
+from amdp.algorithms.recipes import Terms
+from amdp.algorithms.switching import Epoch, PolicySwitching
+from amdp.arrays import require_whole
+from amdp.dynamics import Segment
+from amdp.errors import InvalidInput
+from amdp.estimators import SharedResampling, WeightTimesLoss, WholeTable, require_limit
+from amdp.feedback import Bandit, Weights
+from amdp.mdp import StationaryPolicies
+from amdp.oracles.base import PlanningOracle, bind
+from amdp.trials import Sampler, StationaryTrials
+from amdp.weighting import ImportanceWeighting
+
+PART = 512  # policies whose chances are found together
+LEAST_SWITCHES = 2.0  # practical epochs last at least so many switches
+WINDOW = 2.0  # ignored steps of an epoch, in expected switches, but no more than
+WINDOW_SHARE = 3  # the third part of it
+LIMIT = 3  # practical trials, in pairs (s, a)
+BOLDNESS = 8.0  # practical rates, in those that balance worst cases: found by trying
+
+
+# --- estimates that know of switches ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Settled(WeightTimesLoss):
+    """Ignore the first `window` steps of every epoch, and weigh the others as if every switch were over by then.
+
+    A switch that takes longer makes the estimates a little too small, never too large.
+    """
+
+    inner: Any  # SharedResampling, GeometricResampling, ImportanceWeighting or ImplicitExploration
+    window: int
+
+    def __post_init__(self) -> None:
+        require_whole("window", self.window)
+        if self.window < 0 or self.inner.feedback is not Bandit:
+            raise InvalidInput(f"window = {self.window}, inner = {self.inner}; give at least 0, and a bandit estimator")
+
+    def weigh(self, source: Any, segment: Segment, rng: np.random.Generator) -> Weights:
+        """0 in the window, as the inner estimator weighs afterwards."""
+        seen = _epoch(segment)
+        ignored = min(max(0, seen.began.time + self.window - seen.start), len(seen.states))
+        late = Segment(seen.states[ignored:], seen.actions[ignored:], seen.start + ignored)
+        weights: Weights = self.inner.weigh(source, late, rng)
+        return weights._replace(values=np.concatenate([np.zeros(ignored), weights.values]))
+
+
+@dataclass(frozen=True)
+class ReplayedResampling(WeightTimesLoss):
+    """Shared geometric resampling whose trials go through the switch as well, from where the epoch really began.
+
+    A trial counts at step `t` only if its switch is over by then. The chance of that is computed, not simulated.
+    """
+
+    limit: int
+    entry: PolicySwitching
+
+    def __post_init__(self) -> None:
+        require_limit(self.limit)
+
+    def weigh(self, source: Sampler, segment: Segment, rng: np.random.Generator) -> Weights:
+        """A count for each step."""
+        seen = _epoch(segment)
+        trials = StationaryTrials(source, lambda actions, _: self.entry.visits(seen, actions))
+        return trials.together(segment, self.limit, rng)
+
+
+@dataclass(frozen=True)
+class EnteredWeighting(WeightTimesLoss):
+    """Importance weighting by the exact chance that a policy was entered and is there: for Hedge."""
+
+    entry: PolicySwitching
+
+    def weigh(self, source: Any, segment: Segment, rng: np.random.Generator) -> Weights:
+        """One over the chance of each visit by a policy of the mixture."""
+        seen, actions = _epoch(segment), source.experts.actions
+        chances = np.zeros(len(seen.states))
+        for low in range(0, len(actions), PART):
+            part = slice(low, low + PART)
+            chances += source.chances[part] @ self.entry.visits(seen, actions[part])
+        return Weights(1.0 / chances)
+
+
+def _epoch(segment: Segment) -> Epoch:
+    if not isinstance(segment, Epoch):
+        raise InvalidInput(f"a {type(segment).__name__} does not say where its epoch began; play in a Continuing arena")
+    return segment
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class InfiniteBound:
+    """A bound on expected regret if every epoch but the first begins with a switch (`RenewedSwitching`)."""
+
+    penalty: float  # FTPL: 10 S sqrt(AT ln A) / rate; Hedge: S ln A / rate
+    stability: float  # FTPL: 3 rate HSAT; Hedge: rate HSAT
+    switching: float  # (J - 1) C, paid while switching
+    blind: float  # (J - 1) C + JW: steps that the estimates leave out
+    resampling: float = 0.0  # FTPL: SAT / (e L)
+
+    @property
+    def total(self) -> float:
+        """The sum of the terms."""
+        return self.penalty + self.stability + self.switching + self.blind + self.resampling
+
+
+# --- tuning -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tuning(ABC):
+    """Epochs and rates for one stream; print it for what theory says of them."""
+
+    entry: PolicySwitching
+    epochs: int  # J, as many as are played
+    rate: float
+    window: int  # W, for `Settled`
+
+    @property
+    def steps(self) -> int:
+        """All steps `T`."""
+        return self.entry.kernel.shape[0]
+
+    @property
+    def length(self) -> int:
+        """Steps `H` of an epoch."""
+        return ceil(self.steps / self.epochs)
+
+    @property
+    @abstractmethod
+    def bound(self) -> InfiniteBound:
+        """The explicit bound, for any parameters."""
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether the bound says no more than that losses are at most 1."""
+        return self.bound.total >= self.steps
+
+    def __str__(self) -> str:
+        switch = self.entry.expected_length
+        lines = [
+            f"{self.epochs} epochs of {self.length} steps, rate {self.rate:.3g}; a switch takes {switch:.3g} steps or "
+            f"less on average, of which {self.entry.routes.length} are one attempt",
+        ]
+        if self.is_vacuous:
+            lines.append(f"the bound {self.bound.total:.3g} is vacuous: no learner loses more than {self.steps} steps")
+        if self.epochs == 1:
+            lines.append("a single epoch learns nothing: the diameter is too large for so few steps")
+        elif self.length <= self.entry.routes.length:
+            lines.append("no switch can end within an epoch: give fewer epochs, or use the practical tuning")
+        elif switch * 2.0 > self.length:
+            lines.append("switches may take more than half of the steps: give fewer epochs")
+        return "; ".join(lines)
+
+    @property
+    def _sizes(self) -> tuple[int, int, int]:
+        return self.entry.kernel.shape
+
+    @property
+    def _lost(self) -> tuple[float, float]:
+        """Steps paid in switches, and steps left out."""
+        switches = (self.epochs - 1) * self.entry.expected_length
+        return switches, switches + self.epochs * self.window
+
+
+@dataclass(frozen=True)
+class FtplTuning(Tuning):
+    """Laplace noise of `rate`, at most `limit` trials an epoch."""
+
+    limit: int
+
+    @classmethod
+    def tuned(cls, entry: PolicySwitching, epochs: int | None = None, multiplier: float = 1.0) -> Self:
+        """The theorem's parameters; `epochs` replaces `J`, `multiplier` scales the rate.
+
+        Rate `S^(1/3) D^(-2/3) T^(-1/3)`, `J = S^(2/3) A^(1/2) D^(-4/3) T^(5/6)`, at most
+        `S^(1/3) A^(1/2) D^(-2/3) T^(1/6)` trials.
+        """
+        (steps, states, actions), diameter = entry.kernel.shape, _diameter(entry)
+        rate = multiplier * (states / (diameter**2 * steps)) ** (1 / 3)
+        wanted = states ** (2 / 3) * actions**0.5 * diameter ** (-4 / 3) * steps ** (5 / 6)
+        limit = ceil(states ** (1 / 3) * actions**0.5 * diameter ** (-2 / 3) * steps ** (1 / 6))
+        made = _epochs(steps, wanted, epochs)
+        return cls(entry, made, rate, _window(entry, made), max(1, limit))
+
+    @classmethod
+    def practical(cls, entry: PolicySwitching, epochs: int | None = None, multiplier: float = 1.0) -> Self:
+        """Epochs of `H = C^(2/3) T^(1/3)` steps, at least two switches, and bolder noise: no theorem, but it learns.
+
+        An epoch adds estimates of variance up to `H^2 SA`, so all of them scatter by `sqrt(T H SA)`; the noise of a
+        policy, `T` numbers, by `sqrt(2 T) / rate`. They are equal at `sqrt(2 / (HSA))`; the rate is 8 times that.
+        """
+        steps, states, actions = entry.kernel.shape
+        made = _epochs(steps, _practical_epochs(entry), epochs)
+        rate = multiplier * BOLDNESS * sqrt(2.0 / (ceil(steps / made) * states * actions))
+        return cls(entry, made, rate, _window(entry, made), LIMIT * states * actions)
+
+    @property
+    def bound(self) -> InfiniteBound:
+        """`10 S sqrt(AT ln A) / rate + 3 rate HSAT + SAT / (e L) + 2 (J - 1) C + J W`."""
+        steps, states, actions = self._sizes
+        penalty = 10.0 * states * sqrt(actions * steps * log(actions)) / self.rate
+        stability = 3.0 * self.rate * self.length * states * actions * steps
+        return InfiniteBound(penalty, stability, *self._lost, states * actions * steps / (e * self.limit))
+
+    def learner(self, oracle: str | PlanningOracle = "auto") -> Ftpl:
+        """With estimates that ignore the first steps of every epoch."""
+        return self._ftpl(Settled(SharedResampling(self.limit), self.window), oracle)
+
+    def exact_learner(self, oracle: str | PlanningOracle = "auto") -> Ftpl:
+        """With trials that go through the switch as well."""
+        return self._ftpl(ReplayedResampling(self.limit, self.entry), oracle)
+
+    def full_information_learner(self, oracle: str | PlanningOracle = "auto") -> Ftpl:
+        """Told all losses of an epoch, it needs no estimates."""
+        return self._ftpl(WholeTable(), oracle)
+
+    def _ftpl(self, estimator: Any, oracle: str | PlanningOracle) -> Ftpl:
+        domain = StationaryPolicies(self.entry.kernel, self.entry.initial)
+        return Ftpl(Laplace(self.rate), estimator, bind(oracle, domain).oracle)
+
+
+@dataclass(frozen=True)
+class HedgeTuning(Tuning):
+    """Exponential weights of `rate` over all stationary policies."""
+
+    @classmethod
+    def tuned(cls, entry: PolicySwitching, epochs: int | None = None, multiplier: float = 1.0) -> Self:
+        """The theorem's parameters; `epochs` replaces `J`, `multiplier` scales the rate.
+
+        Rate `S^(1/3) A^(-1/3) (DT)^(-2/3)`, `J = (ST)^(2/3) A^(1/3) D^(-4/3)`.
+        """
+        (steps, states, actions), diameter = entry.kernel.shape, _diameter(entry)
+        rate = multiplier * (states / actions) ** (1 / 3) * (diameter * steps) ** (-2 / 3)
+        wanted = (states * steps) ** (2 / 3) * actions ** (1 / 3) * diameter ** (-4 / 3)
+        made = _epochs(steps, wanted, epochs)
+        return cls(entry, made, rate, _window(entry, made))
+
+    @classmethod
+    def practical(cls, entry: PolicySwitching, epochs: int | None = None, multiplier: float = 1.0) -> Self:
+        """Epochs as for FTPL, and 8 times the rate `sqrt(ln A / (HAT))` that balances the bound for them."""
+        steps, _, actions = entry.kernel.shape
+        made = _epochs(steps, _practical_epochs(entry), epochs)
+        rate = multiplier * BOLDNESS * sqrt(log(actions) / (ceil(steps / made) * actions * steps))
+        return cls(entry, made, rate, _window(entry, made))
+
+    @property
+    def bound(self) -> InfiniteBound:
+        """`S ln A / rate + rate HSAT + 2 (J - 1) C + J W`."""
+        steps, states, actions = self._sizes
+        penalty = states * log(actions) / self.rate if actions > 1 else 0.0
+        return InfiniteBound(penalty, self.rate * self.length * states * actions * steps, *self._lost)
+
+    def learner(self) -> Hedge:
+        """With estimates that ignore the first steps of every epoch."""
+        return Hedge(self.rate, Settled(ImportanceWeighting(), self.window))
+
+    def exact_learner(self) -> Hedge:
+        """With the exact chance that a policy was entered and is there."""
+        return Hedge(self.rate, EnteredWeighting(self.entry))
+
+    def full_information_learner(self) -> Hedge:
+        """Told all losses of an epoch, it needs no estimates."""
+        return Hedge(self.rate, WholeTable())
+
+
+def _diameter(entry: PolicySwitching) -> float:
+    return max(1.0, entry.diameter.value)
+
+
+def _epochs(steps: int, wanted: float, given: int | None) -> int:
+    """How many epochs are played: all but the last of equal length."""
+    if given is not None:
+        require_whole("epochs", given)
+        if not 1 <= given <= steps:
+            raise InvalidInput(f"epochs = {given}; give between 1 and {steps}, the number of steps")
+    length = ceil(steps / (given or min(max(1, round(wanted)), steps)))
+    return ceil(steps / length)
+
+
+def _practical_epochs(entry: PolicySwitching) -> float:
+    """`T / H` with `H = C^(2/3) T^(1/3)`: all switches together take `C^(1/3) T^(2/3)` steps at most."""
+    steps, switch = entry.kernel.shape[0], entry.expected_length
+    return float(steps / max(LEAST_SWITCHES * switch, switch ** (2 / 3) * steps ** (1 / 3)))
+
+
+def _window(entry: PolicySwitching, epochs: int) -> int:
+    """By when most switches are over, in epochs that are long enough for that."""
+    return min(ceil(WINDOW * entry.expected_length), ceil(entry.kernel.shape[0] / epochs) // WINDOW_SHARE)
+
+
+# --- recipes ----------------------------------------------------------------------------------------------------------
+
+
+def ftpl_infinite(terms: Terms) -> Ftpl:
+    """FTPL over stationary policies, practical tuning; a round is an epoch."""
+    return FtplTuning.practical(*_agreed(terms)).learner("auto" if terms.oracle == "dp" else terms.oracle)
+
+
+def hedge_infinite(terms: Terms) -> Hedge:
+    """Hedge over stationary policies, practical tuning; a round is an epoch."""
+    return HedgeTuning.practical(*_agreed(terms)).learner()
+
+
+def _agreed(terms: Terms) -> tuple[PolicySwitching, int, float]:
+    domain = terms.domain
+    if not isinstance(domain, StationaryPolicies):
+        raise InvalidInput(f"an unbroken stream is played with StationaryPolicies, not {type(domain).__name__}")
+    if terms.total_delay:
+        raise InvalidInput(f"total_delay = {terms.total_delay}; an unbroken stream has no delays")
+    return PolicySwitching(domain.dynamics, domain.initial), terms.rounds, terms.multiplier
