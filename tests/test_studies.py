@@ -1,0 +1,143 @@
+"""The studies behind the figures: runs that can be repeated and resumed, honest fits, and their quick form."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from math import isnan
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from amdp import delays, instances
+from benchmarks.studies import delay_rates, regret_rates, runs, unknown_transitions
+from benchmarks.studies.curves import Curve, Point, Study, fitted, over_rounds, points
+from benchmarks.studies.runs import Result, Run, adversary, collected, executed
+
+RUN = Run("two-arms", "nominal", 40, 1)
+MAINS: dict[str, Callable[[Sequence[str]], None]] = {
+    "regret-rates": regret_rates.main,
+    "delay-rates": delay_rates.main,
+    "unknown-transitions": unknown_transitions.main,
+}
+STUDIES: tuple[Callable[[bool], Study], ...] = (regret_rates.study, delay_rates.study, unknown_transitions.study)
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "ProcessPoolExecutor", lambda workers, context: ThreadPoolExecutor(1))
+
+
+def forget_time(result: Result) -> Result:
+    return result._replace(seconds=0.0)
+
+
+# --- runs -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_run_can_be_repeated_and_its_seed_matters() -> None:
+    assert forget_time(executed(RUN)) == forget_time(executed(RUN))
+    assert executed(RUN).regret != executed(RUN._replace(seed=2)).regret
+
+
+def test_runs_that_differ_anywhere_have_files_of_their_own() -> None:
+    every = {run for study in STUDIES for panel in study(False).panels for curve in panel.curves for run in curve.runs}
+    assert len({run.file for run in every}) == len(every)
+
+
+def test_results_come_from_other_processes_and_are_read_again_without_playing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = collected([RUN], tmp_path)
+    assert forget_time(first[RUN]) == forget_time(executed(RUN))
+    monkeypatch.setattr(runs, "executed", lambda run: pytest.fail("it was played again"))
+    assert collected([RUN, RUN], tmp_path) == first
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_stopped_study_plays_only_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    played: list[Run] = []
+
+    def counted(run: Run) -> Result:
+        played.append(run)
+        return executed(run)
+
+    monkeypatch.setattr(runs, "executed", counted)
+    later = RUN._replace(seed=2)
+    collected([RUN], tmp_path)
+    (tmp_path / (later.file + ".part")).write_text('{"run": ')  # it was stopped while this was written
+    assert set(collected([later, RUN], tmp_path)) == {RUN, later}
+    assert played == [RUN, later]
+
+
+def test_what_a_learner_is_told_shows_in_the_rows_that_are_cut() -> None:
+    world = Run("tiny", "bernoulli", 30, 1)
+    assert executed(world).cut == 1.0
+    assert executed(world._replace(radius_scale=1.0)).cut == 0.0
+    assert executed(world._replace(radius_scale=0.03)).cut > 0.2
+
+
+@pytest.mark.parametrize("form", ["none", "fixed:4", "bursts:5:5"])
+def test_coins_are_thrown_again_when_the_feedback_on_them_is_there(form: str) -> None:
+    run = Run("tiny", "coins", 60, 1, delay=form)
+    late = delays.parse(form, 60, np.random.default_rng(0))
+    coins = adversary(run, instances.build("tiny"), late)
+    tables = np.stack([coins[k] for k in range(60)])
+    assert set(np.unique(tables)) == {0.0, 1.0}
+    thrown = np.flatnonzero([k == 0 or bool((tables[k] != tables[k - 1]).any()) for k in range(60)])
+    assert_array_equal(thrown, np.arange(0, 60, 1 if form == "none" else 5))
+    block = np.searchsorted(thrown, np.arange(60), side="right")
+    for k in range(59):
+        assert (block[late.arrivals(k)] < block[k + 1]).all()  # what has arrived says nothing of the next round
+
+
+# --- curves ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_exponent_of_a_power_law_is_found_with_the_error_of_its_points() -> None:
+    xs = [1e3, 1e4, 1e5]
+    fit = fitted([Point(x, 7.0 * x**0.55, 0.1 * 7.0 * x**0.55, 9, 1.0) for x in xs])
+    assert fit.slope == pytest.approx(0.55)
+    # Of three points a decade apart only the outer ones pull, each with 1 / (2 ln 10).
+    assert fit.error == pytest.approx(0.1 * np.sqrt(2.0) / (2.0 * np.log(10.0)))
+    rng = np.random.default_rng(0)
+    slopes = [
+        fitted([Point(x, x**0.5 * (1.0 + 0.1 * rng.standard_normal()), 0.1 * x**0.5, 9, 1.0) for x in xs]).slope
+        for _ in range(2000)
+    ]
+    assert np.std(slopes) == pytest.approx(fit.error, rel=0.1)
+
+
+def test_no_exponent_is_made_up_where_regret_is_negative() -> None:
+    assert isnan(fitted([Point(1.0, 2.0, 0.1, 2, 1.0), Point(2.0, -1.0, 0.1, 2, 1.0)]).slope)
+
+
+def test_points_are_means_over_seeds_from_left_to_right() -> None:
+    results = [Result(RUN._replace(rounds=k), regret, 0, 1.0, 0.0) for k, regret in ((9, 4.0), (3, 1.0), (3, 3.0))]
+    left, right = points(results, lambda result: result.run.rounds)
+    assert (left.x, left.mean, left.seeds) == (3, 2.0, 2)
+    assert left.error == pytest.approx(1.0)
+    assert (right.x, right.mean, right.seeds) == (9, 4.0, 1)
+
+
+def test_every_number_of_rounds_is_a_game_of_its_own() -> None:
+    assert [(run.rounds, run.seed) for run in over_rounds(RUN, {5: 2, 9: 1})] == [(5, 0), (5, 1), (9, 0)]
+
+
+# --- the whole ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.parametrize("name", MAINS)
+def test_the_quick_form_prints_every_curve_and_draws_into_its_folder(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    MAINS[name]([str(tmp_path), "--quick"])
+    printed = capsys.readouterr().out
+    (study,) = (made(True) for made in STUDIES if made(True).name == name)
+    curves: list[Curve] = [curve for panel in study.panels for curve in panel.curves]
+    assert printed.count("exponent") == len(curves)
+    for curve in curves:
+        assert f"  {curve.label}\n" in printed
+        assert all((tmp_path / run.file).exists() for run in curve.runs)
+    assert (tmp_path / f"{name}.svg").read_text().count("<svg") == 1
