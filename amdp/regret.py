@@ -1,25 +1,26 @@
 """What was paid, what the best policy in hindsight would have paid, and what the theorems allow.
 
-All losses are expected ones: the exact value of each played policy under the losses of its round.
+In episodes all losses are expected ones: the exact value of each played policy under the losses of its round. In an
+unbroken stream the learner is charged with the losses that it met, those of switches included: from one epoch to the
+next no expectation but that of the whole stream is free of what happened before.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from math import e, log
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from amdp.arrays import Floats
 from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
-from amdp.evaluation import values
-from amdp.mdp import Domain, MarkovPolicies
-from amdp.oracles.base import PlanningOracle, Status, bind
+from amdp.oracles.base import Planner, PlanningOracle, Status, bind
 from amdp.simulation import Game, Round
 
 BLOCK = 256  # rounds that are evaluated together
+BLOCK_NUMBERS = 8_000_000  # losses that are held together
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,12 +28,13 @@ class Regret:
     """Sums up to each checkpoint; where the oracle proved only a bound, the regret is an interval."""
 
     rounds: NDArray[np.int64]  # [c], how many rounds were played by then
-    paid: Floats  # [c], expected losses of the played policies
+    paid: Floats  # [c], expected losses of the played policies; in an unbroken stream the losses met
     best: Floats  # [c], of the best policy in hindsight
     best_bound: Floats  # [c], no policy pays less
     trials: NDArray[np.int64]  # [c]
     oracle_calls: NDArray[np.int64]  # [c]
     seconds: Floats  # [c], of the learner
+    paid_entering: Floats = field(default_factory=lambda: np.zeros(0))  # [c], what of `paid` was met in switches
 
     @property
     def low(self) -> Floats:
@@ -47,11 +49,14 @@ class Regret:
 
 @dataclass(frozen=True)
 class FtplBound:
-    """The paper's bound on expected regret with known transitions, term by term (proofs of its Theorems 1 and 3)."""
+    """A bound on expected regret with known transitions, term by term, as the paper proves its Theorem 1.
+
+    With delays the paper's proof of Theorem 3 has `5K + D` where `3K + D` stands here [derived: see docs/ftpl.md].
+    """
 
     resampling: float  # HSAK / (e L)
     error: float  # 2 H (1 + ln SA) / rate
-    stability: float  # 3 rate H^2 SA (K + D)
+    stability: float  # rate H^2 SA (3K + D)
 
     @property
     def total(self) -> float:
@@ -61,12 +66,17 @@ class FtplBound:
 
 def ftpl_bound(shape: Shape, rounds: int, rate: float, limit: int, total_delay: int = 0) -> FtplBound:
     """The bound for any rate and limit, known transitions."""
+    if not rate > 0 or not limit >= 1 or rounds < 0 or total_delay < 0:
+        raise InvalidInput(
+            f"rate = {rate}, limit = {limit}, rounds = {rounds}, total_delay = {total_delay}; "
+            "the rate must be above 0, the limit at least 1, the others not negative"
+        )
     steps, states, actions = shape
     pairs = states * actions
     return FtplBound(
         steps * pairs * rounds / (e * limit),
         2.0 * steps * (1.0 + log(pairs)) / rate,
-        3.0 * rate * steps**2 * pairs * (rounds + total_delay),
+        rate * steps**2 * pairs * (3.0 * rounds + total_delay),
     )
 
 
@@ -78,39 +88,54 @@ def spaced(rounds: int, count: int = 50) -> NDArray[np.int64]:
 def measure(
     game: Game,
     played: Iterable[Round],
-    oracle: str | PlanningOracle = "dp",
+    oracle: str | PlanningOracle | None = None,
     checkpoints: Sequence[int] | NDArray[np.int64] | None = None,
 ) -> Regret:
-    """Play on, and measure at the checkpoints (all rounds if None); memory does not grow with the rounds."""
-    wanted = None if checkpoints is None else _checkpoints(checkpoints, len(game.losses))
-    domain = MarkovPolicies(game.arena.kernel, game.arena.initial)
-    planner = bind(oracle, domain)
-    so_far = np.zeros(domain.shape)
-    carried = np.zeros(5)
+    """Play on, and measure at the checkpoints (all rounds if None); memory does not grow with the rounds.
+
+    The oracle finds the best policy in hindsight: Markov by backward induction, or stationary by `auto`, if None.
+    """
+    wanted = None if checkpoints is None else _checkpoints(checkpoints, game.rounds)
+    planner = bind(game.arena.oracle if oracle is None else oracle, game.arena.domain)
+    so_far = np.zeros(game.arena.domain.shape)
+    carried = np.zeros(6)
     rows: list[Floats] = []
-    for block in _blocks(iter(played)):
+    for block in _blocks(iter(played), so_far.size):
         ks = np.array([one.k for one in block])
-        losses = np.stack([game.losses[int(k)] for k in ks])
-        spent = np.column_stack(
-            [
-                _expected(domain, block, losses),
-                [one.trials for one in block],
-                [one.trials + 1 for one in block],
-                [one.seconds for one in block],
-                np.ones(len(block)),
-            ]
-        )
-        sums = carried + np.cumsum(spent, axis=0)
+        tables = [game.table(int(k)) for k in ks]
+        spent: list[ArrayLike] = [
+            game.arena.charged(block, tables),
+            [one.trials for one in block],
+            [one.trials + 1 for one in block],
+            [one.seconds for one in block],
+            [one.paid_entering for one in block],
+            np.ones(len(block)),
+        ]
+        sums = carried + np.cumsum(np.array(spent).T, axis=0)
         keep = np.ones(len(block), dtype=bool) if wanted is None else np.isin(ks + 1, wanted)
-        totals = so_far + np.cumsum(losses, axis=0)
+        hindsight = _best(planner, so_far, tables, keep)
         if keep.any():
-            plans = planner.minimize(totals[keep]).require(Status.OPTIMAL, Status.FEASIBLE)
-            rows.append(np.column_stack([ks[keep] + 1, sums[keep, :4], plans.objective, plans.bound]))
-        so_far, carried = totals[-1], sums[-1]
+            rows.append(np.column_stack([ks[keep] + 1, sums[keep, :5], hindsight]))
+        carried = sums[-1]
     if not rows:
         raise InvalidInput("no round was played at a checkpoint")
-    count, paid, trials, calls, seconds, best, bound = np.concatenate(rows).T
-    return Regret(count.astype(np.int64), paid, best, bound, trials.astype(np.int64), calls.astype(np.int64), seconds)
+    found = np.concatenate(rows).T
+    count, trials, calls = found[[0, 2, 3]].astype(np.int64)
+    _, paid, _, _, seconds, entering, best, bound = found
+    return Regret(count, paid, best, bound, trials, calls, seconds, entering)
+
+
+def _best(planner: Planner, so_far: Floats, tables: list[Floats], keep: NDArray[np.bool_]) -> Floats:
+    """The least cost and its bound `[c, 2]` after each round to keep; `so_far` grows by all tables."""
+    totals = []
+    for table, kept in zip(tables, keep, strict=True):
+        so_far += table
+        if kept:
+            totals.append(so_far.copy())
+    if not totals:
+        return np.empty((0, 2))
+    plans = planner.minimize(np.stack(totals)).require(Status.OPTIMAL, Status.FEASIBLE)
+    return np.column_stack([plans.objective, plans.bound])
 
 
 def _checkpoints(wanted: Sequence[int] | NDArray[np.int64], rounds: int) -> NDArray[np.int64]:
@@ -122,11 +147,7 @@ def _checkpoints(wanted: Sequence[int] | NDArray[np.int64], rounds: int) -> NDAr
     return found.astype(np.int64)
 
 
-def _blocks(played: Iterator[Round]) -> Iterator[list[Round]]:
-    while block := list(islice(played, BLOCK)):
+def _blocks(played: Iterator[Round], size: int) -> Iterator[list[Round]]:
+    together = min(BLOCK, max(1, BLOCK_NUMBERS // size))
+    while block := list(islice(played, together)):
         yield block
-
-
-def _expected(domain: Domain, block: list[Round], losses: Floats) -> Floats:
-    policies = np.stack([one.policy for one in block])
-    return values(domain.dynamics, policies, losses)[:, 0, domain.initial]
