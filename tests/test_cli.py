@@ -65,7 +65,9 @@ def test_an_unknown_option_of_the_oracle_is_an_error(world: Path) -> None:
 
 
 def test_an_unknown_oracle_lists_the_known_ones(world: Path) -> None:
-    assert "known names: cvxpy, dp, enumeration, lp, pulp" in refused("solve", str(world), "--oracle", "simplex")
+    assert "known names: auto, branch-and-bound, cvxpy, cycles, dp, enumeration" in refused(
+        "solve", str(world), "--oracle", "simplex"
+    )
 
 
 def test_an_oracle_that_cannot_solve_it_says_so(world: Path) -> None:
@@ -103,3 +105,24 @@ def test_oracles_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "find_spec", lambda package: None if package == "cvxpy" else object())
     listed = json.loads(runner.invoke(app, ["oracles", "--json"]).stdout)
     assert {oracle["name"]: oracle["missing"] for oracle in listed}["cvxpy"] == 'pip install "cvxpy>=1.6"'
+
+
+def test_stationary_policies_are_solved_by_name_and_by_default(tmp_path: Path) -> None:
+    world = instances.river_swim(4, 30)
+    file = tmp_path / "river.npz"
+    instances.save(file, world)
+    answers = []
+    for more in ([], ["--oracle", "enumeration"], ["--oracle", "branch-and-bound"]):
+        result = runner.invoke(app, ["solve", str(file), "--domain", "stationary", "--json", *more])
+        assert result.exit_code == 0, result.stderr
+        answers.append(json.loads(result.stdout))
+    assert [answer["status"] for answer in answers] == ["optimal"] * 3
+    assert np.ptp([answer["objective"] for answer in answers]) < 1e-9
+    assert len(answers[0]["actions"]) == 4
+    table = runner.invoke(app, ["solve", str(file), "--domain", "stationary"])
+    assert "action at each state" in table.stdout
+
+
+def test_what_has_no_stationary_policies_is_refused() -> None:
+    assert "homogeneous" in refused("solve", "random-dense", "--domain", "stationary")
+    assert "does not solve" in refused("solve", "river-swim", "--domain", "stationary", "--oracle", "dp")

@@ -8,7 +8,10 @@ import numpy as np
 
 from amdp import delays, losses
 from amdp.algorithms.base import Learner
+from amdp.algorithms.bounds import Bound
 from amdp.algorithms.ftpl import Ftpl
+from amdp.algorithms.hedge import Hedge
+from amdp.algorithms.measures import MeasureLearner
 from amdp.algorithms.perturbations import Laplace
 from amdp.algorithms.recipes import learner
 from amdp.confidence import BernsteinBox, Radius
@@ -38,13 +41,15 @@ class Settings:
     unknown: bool
     radius_scale: float
     multiplier: float
+    projection: str = "newton"
 
     def __post_init__(self) -> None:
-        for name, value, least in (("episodes", self.episodes, 1), ("seed", self.seed, 0)):
-            if value < least:
-                raise InvalidInput(f"{name} = {value}; it must be at least {least}")
-        if not 0.0 < self.radius_scale < np.inf:
-            raise InvalidInput(f"radius_scale = {self.radius_scale}; it must be above 0 and finite")
+        for name, whole, least in (("episodes", self.episodes, 1), ("seed", self.seed, 0)):
+            if not least <= whole < 2**62:
+                raise InvalidInput(f"{name} = {whole}; it must be at least {least} and below 2^62")
+        for name, scale in (("radius_scale", self.radius_scale), ("multiplier", self.multiplier)):
+            if not 0.0 < scale < np.inf:
+                raise InvalidInput(f"{name} = {scale}; it must be above 0 and finite")
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,14 +72,20 @@ class Match:
 
     @property
     def tuned(self) -> dict[str, float | int]:
-        """The rate of the noise and the limit of the trials, where the learner has them."""
+        """Rate, limit of the trials and implicit exploration, where the learner has them."""
         perturbation, estimator = (getattr(self.learner, part, None) for part in ("perturbation", "estimator"))
-        found = {"rate": getattr(perturbation, "rate", None), "limit": getattr(estimator, "limit", None)}
+        found = {
+            "rate": getattr(perturbation or self.learner, "rate", None),
+            "limit": getattr(estimator, "limit", None),
+            "gamma": getattr(estimator, "gamma", None),
+        }
         return {name: value for name, value in found.items() if value is not None}
 
-    def bound(self, rounds: int) -> FtplBound | None:
+    def bound(self, rounds: int) -> FtplBound | Bound | None:
         """What the theorem allows after `rounds`; None where it does not speak: box, fixed noise, other learners."""
         player = self.learner
+        if isinstance(player, MeasureLearner | Hedge):
+            return player.bound(self.domain, rounds, self._waited(rounds))
         if type(player) is not Ftpl or not isinstance(self.domain.dynamics, SingleKernel):
             return None
         if not isinstance(player.perturbation, Laplace):
@@ -98,7 +109,8 @@ def arrange(settings: Settings) -> Match:
     domain = _told(settings, instance)
     # The bound's proof counts the rounds spent waiting within the game, which a delay beyond its end does not add to.
     total = late.total_within
-    player = learner(settings.learner, domain, settings.episodes, total, settings.oracle, settings.multiplier)
+    chosen = settings.oracle, settings.multiplier, settings.projection
+    player = learner(settings.learner, domain, settings.episodes, total, *chosen)
     game = Game(Episodic(instance.kernel, instance.initial), adversary, late, player.feedback)
     return Match(settings, instance, game, player, domain, total)
 

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from threading import Event
@@ -18,11 +18,13 @@ from rich.table import Table
 from amdp.commands.match import Match, Settings, arrange
 from amdp.commands.refusals import INTERRUPTED, clear_errors, interruptible
 from amdp.errors import InvalidInput
+from amdp.losses.catalog import standard
 from amdp.regret import Regret, measure, spaced
 from amdp.seeding import Streams
 from amdp.simulation import Round
 from amdp.simulation import play as rounds_of
 
+ADVERSARIES = ", ".join(standard())
 SHOWN = 6  # checkpoints that fit a screen
 
 
@@ -31,13 +33,16 @@ def play(
     learner: Annotated[str, typer.Option(help="See `amdp learners`.")] = "ftpl",
     oracle: Annotated[str, typer.Option(help="See `amdp oracles`.")] = "dp",
     episodes: Annotated[int, typer.Option(help="How many rounds.")] = 10_000,
-    losses: Annotated[str, typer.Option(help="An adversary by name, or a .csv, .parquet or .npz file.")] = "bernoulli",
+    losses: Annotated[
+        str, typer.Option(help=f"{', '.join(ADVERSARIES)}; or a .csv, .parquet, .npz file.")
+    ] = "bernoulli",
     delay: Annotated[str, typer.Option(help="Such as none, fixed:50, uniform:0:100, geometric:20.")] = "none",
     seed: Annotated[int, typer.Option(help="The same seed, the same run.")] = 1,
     unknown: Annotated[bool, typer.Option("--unknown", help="The learner is not told the transitions.")] = False,
     radius_scale: Annotated[float, typer.Option(help="With --unknown: scales the paper's radius.")] = 1.0,
-    multiplier: Annotated[float, typer.Option(help="Scales the rate of the noise that theory gives.")] = 1.0,
-    record: Annotated[Path | None, typer.Option(help="Write one JSON line a round to this file.")] = None,
+    multiplier: Annotated[float, typer.Option(help="Scales the rate that theory gives.")] = 1.0,
+    projection: Annotated[str, typer.Option(help="newton or cvxpy, for learners that project.")] = "newton",
+    record: Annotated[Path | None, typer.Option(help="Write the settings, then a JSON line a round.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Play a learner against an adversary, and measure its regret. Ctrl-C stops and sums up what was played.
@@ -45,11 +50,11 @@ def play(
     Example: amdp play river-swim --learner ftpl-shared --episodes 10000 --delay fixed:50 --seed 1
     """
     with clear_errors():
-        settings = Settings(instance, learner, oracle, episodes, losses, delay, seed, unknown, radius_scale, multiplier)
-        match = arrange(settings)
+        chosen = instance, learner, oracle, episodes, losses, delay, seed, unknown, radius_scale, multiplier, projection
+        match = arrange(Settings(*chosen))
         began = perf_counter()
         with ExitStack() as stack:
-            stream = stack.enter_context(_opened(record)) if record else None
+            stream = stack.enter_context(_recording(record, match)) if record else None
             stop = stack.enter_context(interruptible())
             regret = measure(match.game, _watched(match, stop, stream))
             seconds = perf_counter() - began
@@ -62,9 +67,13 @@ def play(
         raise typer.Exit(INTERRUPTED)
 
 
-def _opened(file: Path) -> TextIO:
+@contextmanager
+def _recording(file: Path, match: Match) -> Iterator[TextIO]:
+    """The file, with the settings in its first line."""
     try:
-        return file.open("w", encoding="utf-8")
+        with file.open("w", encoding="utf-8") as stream:
+            _write(stream, {"settings": match.used})
+            yield stream
     except OSError as problem:
         raise InvalidInput(f"{file} cannot be written: {problem}") from problem
 
@@ -77,7 +86,7 @@ def _watched(match: Match, stop: Event, stream: TextIO | None) -> Iterator[Round
         task = bar.add_task(match.settings.learner, total=match.settings.episodes, paid=0.0)
         for one in played:
             if stream:
-                _write(stream, one)
+                _write(stream, _line(one))
             paid += one.paid
             bar.update(task, advance=1, paid=paid / (one.k + 1))
             yield one
@@ -97,15 +106,18 @@ def _bar() -> Progress:
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
-def _write(stream: TextIO, one: Round) -> None:
-    """Flushed, so that a run that is killed loses at most its current round."""
-    line = {
+def _line(one: Round) -> dict[str, Any]:
+    return {
         "k": one.k,
         "states": one.segment.states.tolist(),
         "actions": one.segment.actions.tolist(),
         "paid": one.paid,
         "trials": one.trials,
     }
+
+
+def _write(stream: TextIO, line: dict[str, Any]) -> None:
+    """Flushed, so that a run that is killed loses at most its current round."""
     stream.write(json.dumps(line) + "\n")
     stream.flush()
 
@@ -134,7 +146,7 @@ def _summary(match: Match, regret: Regret, seconds: float) -> dict[str, Any]:
 
 def _show(match: Match, result: dict[str, Any]) -> None:
     console = Console()
-    facts = Table(show_header=False, title=f"{match.settings.learner} on {match.instance.name}")
+    facts = Table(show_header=False, title=f"{match.settings.learner} on {match.settings.instance}")
     for key, value in result["settings"].items():
         facts.add_row(key, f"{value:.6g}" if isinstance(value, float) else str(value))
     facts.add_section()

@@ -1,0 +1,119 @@
+"""`amdp solve`: the cheapest policy of a world, with its proof."""
+
+import json
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.status import Status as Spinner
+from rich.table import Table
+
+from amdp.commands.refusals import clear_errors
+from amdp.instances import Instance, build, load
+from amdp.mdp import Domain, StationaryPolicies
+from amdp.oracles.base import Plan, Planner, Status, bind, oracle
+from amdp.oracles.stationary.planning import Progress
+
+SHOWN = 12  # steps and states of a policy that fit a screen
+FILES = (".npz", ".json")
+
+
+class Policies(StrEnum):
+    """Which policies may be chosen."""
+
+    MARKOV = "markov"
+    STATIONARY = "stationary"
+
+
+def solve(
+    world: Annotated[str, typer.Argument(help="A .npz or .json file with p, initial, costs; or `amdp instances`.")],
+    name: Annotated[str | None, typer.Option("--oracle", help="See `amdp oracles`; dp, or auto if stationary.")] = None,
+    policies: Annotated[
+        Policies, typer.Option("--domain", help="markov: a rule for each step; stationary: one rule for all steps.")
+    ] = Policies.MARKOV,
+    seconds: Annotated[float | None, typer.Option(help="Time limit.")] = None,
+    gap: Annotated[float | None, typer.Option(help="Relative gap that counts as optimal.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of the solver.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+) -> None:
+    """Find the cheapest policy of a world, with a proof.
+
+    Example: amdp solve world.npz --domain stationary --oracle auto --seconds 10
+    """
+    with clear_errors():
+        instance = load(world) if Path(world).suffix in FILES else build(world)
+        asked = name or ("dp" if policies is Policies.MARKOV else "auto")
+        given = {"seconds": seconds, "gap": gap, "threads": threads}
+        chosen = oracle(asked, **{option: value for option, value in given.items() if value is not None})
+        title = f"{asked}: {instance.name}"
+        console = Console(stderr=True)
+        with console.status(f"{title} (the first solve on a machine compiles for some seconds)") as spinner:
+            planner = bind(chosen, _domain(instance, policies))
+            _listen(planner, _show_progress(title, spinner))
+            plans = planner.minimize(instance.costs[None]).require(Status.OPTIMAL, Status.FEASIBLE)
+        if as_json:
+            typer.echo(json.dumps(_as_dict(asked, plans[0]), indent=2))
+            return
+        _show(instance.name, asked, plans[0])
+
+
+def _domain(instance: Instance, policies: Policies) -> Domain:
+    if policies is Policies.MARKOV:
+        return instance.domain
+    return StationaryPolicies(instance.kernel, instance.initial)
+
+
+def _listen(planner: Planner, listener: Callable[[Progress], None]) -> None:
+    """Long solves report; the others have nothing to say."""
+    if hasattr(planner, "on_progress"):
+        planner.on_progress = listener
+
+
+def _show_progress(title: str, spinner: Spinner) -> Callable[[Progress], None]:
+    def show(now: Progress) -> None:
+        spinner.update(
+            f"{title}: incumbent {now.incumbent:.6g}, bound {now.bound:.6g}, gap {now.gap:.2g}, "
+            f"{now.nodes} nodes, {now.seconds:.1f} s"
+        )
+
+    return show
+
+
+def _as_dict(name: str, plan: Plan) -> dict[str, Any]:
+    return {
+        "oracle": name,
+        "status": plan.status,
+        "objective": plan.objective,
+        "bound": plan.bound,
+        "gap": plan.gap,
+        "seconds": plan.report.seconds,
+        "iterations": plan.report.iterations,
+        "nodes": plan.report.nodes,
+        "rebuilds": plan.report.rebuilds,
+        "solver": plan.report.solver,
+        "note": plan.report.note,
+        "actions": plan.actions.tolist(),
+        "values": plan.values.tolist(),
+    }
+
+
+def _show(world: str, name: str, plan: Plan) -> None:
+    console = Console()
+    facts = Table(show_header=False, title=f"{world} by {name}")
+    for key, value in _as_dict(name, plan).items():
+        if key not in ("oracle", "actions", "values") and value != "":
+            facts.add_row(key, f"{value:.10g}" if isinstance(value, float) else str(value))
+    console.print(facts)
+    rules = plan.actions.reshape(-1, plan.actions.shape[-1])  # one row for all steps if the policy is stationary
+    steps, states = rules.shape
+    stationary = plan.actions.ndim == 1
+    title = "action at each state" if stationary else "action at each step and state"
+    policy = Table("step", *(f"s={s}" for s in range(min(states, SHOWN))), title=title)
+    for h in range(min(steps, SHOWN)):
+        policy.add_row("all" if stationary else str(h), *(str(a) for a in rules[h, :SHOWN]))
+    console.print(policy)
+    if steps > SHOWN or states > SHOWN:
+        console.print(f"(first {SHOWN} of {steps} steps and {states} states; --json gives all)")
