@@ -8,7 +8,7 @@ from amdp.regret import measure
 from amdp.seeding import Streams
 from amdp.simulation import Episodic, Game, play
 
-K, SEEDS, MULTIPLIER = 500, 3, 8.0  # the published rate is cautious: at this K it plays almost blindly
+K, SEEDS, MULTIPLIER = 500, 3, 8.0  # the published rate is cautious: see docs/ftpl.md
 world = instances.build("tiny")
 adversary = losses.named("bernoulli", world.shape, K, 1, world.costs)
 
