@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check pytest bench format clean
+.PHONY: help demo test check pytest slow bench format clean
 
 help:
 	@echo "make demo    solve the built-in worlds with every oracle and print one table"
 	@echo "make test    lint, types, import layers, tests"
+	@echo "make slow    the longer tests"
 	@echo "make bench   the benchmarks of the oracles, ratios side by side"
 	@echo "make format  rewrite the sources in the project's format"
 	@echo "make clean   remove the virtual environment and caches"
@@ -25,6 +26,9 @@ check: $(VENV)/tests
 
 pytest: $(VENV)/tests
 	$(BIN)/python -m pytest
+
+slow: $(VENV)/tests
+	$(BIN)/python -m pytest -m slow
 
 bench: $(VENV)/benches
 	$(BIN)/python -m benchmarks oracles

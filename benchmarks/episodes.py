@@ -1,0 +1,115 @@
+"""One episode of each learner in mid-game, side by side: who is cheaper, and from which size on."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from amdp import BernsteinBox, Kernel, MarkovPolicies, Radius, SparseKernel
+from amdp.algorithms.base import Learner
+from amdp.algorithms.ftpl import Ftpl
+from amdp.algorithms.mirror_descent import MirrorDescent
+from amdp.dynamics import Shape
+from amdp.feedback import Bandit
+from amdp.mdp import SingleKernel
+from benchmarks import worlds
+from benchmarks.results import Row, as_long
+from benchmarks.timing import Call, Effort, side_by_side
+
+SEED = 20_262
+ROUNDS = 10_000  # what the learners are tuned for
+WARM_UP = 20  # rounds before the clock runs
+STEPS, ACTIONS = 10, 4
+DENSE = (5, 10, 20, 40, 80, 200)
+SPARSE = (1_000, 5_000)
+BOXES = (5, 10, 20, 40)
+PATIENCE = 1_000  # states above which independent trials are left out: tens of seconds an episode
+
+Make = Callable[[MarkovPolicies], Learner[Any]]
+
+
+def known(effort: Effort) -> Iterator[Row]:
+    """Known transitions, bandit feedback: FTPL against O-REPS, dense and sparse."""
+    for states in DENSE if effort.seconds else DENSE[:2]:
+        shape = (STEPS, states, ACTIONS)
+        yield from _compared(worlds.kernel(shape, np.random.default_rng(SEED)), "dense", effort)
+    for states in SPARSE if effort.seconds else ():
+        rows = worlds.sparse_rows(states, ACTIONS, 4, np.random.default_rng(SEED))
+        yield from _compared(SparseKernel.homogeneous(rows, STEPS), "sparse", effort)
+
+
+def unknown(effort: Effort) -> Iterator[Row]:
+    """Unknown transitions, bandit feedback: FTPL over a box against UOB-REPS."""
+    for states in BOXES if effort.seconds else BOXES[:1]:
+        shape = (STEPS, states, ACTIONS)
+        kernel = worlds.kernel(shape, np.random.default_rng(SEED))
+        told = MarkovPolicies(BernsteinBox.from_counts(_visits(kernel, 100), Radius.jin_2020(shape, ROUNDS)))
+        names = "FTPL, shared trials", "UOB-REPS, newton"
+        calls = (_episode(kernel, told, make) for make in (_ftpl_shared, _uob_reps))
+        times = side_by_side(dict(zip(names, calls, strict=True)), _few(effort))
+        yield as_long(f"episode, {names[0]}", _sizes(shape), times, *names, note="box")
+
+
+def _compared(kernel: SingleKernel, kind: str, effort: Effort) -> Iterator[Row]:
+    told = MarkovPolicies(kernel)
+    contestants: dict[str, Call] = {"FTPL, shared trials": _episode(kernel, told, _ftpl_shared)}
+    if kernel.shape[1] <= PATIENCE:
+        contestants["FTPL, independent trials"] = _episode(kernel, told, _ftpl)
+    mirror = "O-REPS, newton"
+    contestants[mirror] = _episode(kernel, told, _o_reps)
+    times = side_by_side(contestants, _few(effort))
+    for name in contestants:
+        if name != mirror:
+            yield as_long(f"episode, {name}", _sizes(kernel.shape), times, name, mirror, note=kind)
+
+
+def _episode(kernel: SingleKernel, told: MarkovPolicies, make: Make) -> Call:
+    """Play, weigh, learn, and find the distribution of the next episode; always from the same mid-game."""
+    learner, rng = make(told), np.random.default_rng(SEED)
+    tables = np.random.default_rng(SEED + 1)
+
+    def once(source: Any) -> Any:
+        segment = kernel.walk(source.draw(rng), 0, rng.random((kernel.shape[0], 2)))
+        weights = learner.weigh(source, segment, rng)
+        told_now = Bandit.told(tables.random(kernel.shape), segment, weights)
+        return learner.learn(learner.observe(source, segment), told_now)
+
+    source = learner.start(told, rng)
+    for _ in range(WARM_UP if kernel.shape[1] <= PATIENCE else 2):
+        source = once(source)
+    source.draw(rng)
+
+    def call() -> object:
+        return once(source).draw(rng)
+
+    return call
+
+
+def _visits(kernel: Kernel, each: int) -> np.ndarray:
+    """Counts `[h, s, a, y]` after so many visits of each pair."""
+    return np.random.default_rng(SEED).multinomial(each, kernel.p)
+
+
+def _ftpl(told: MarkovPolicies) -> Ftpl:
+    return Ftpl.tuned(told, ROUNDS)
+
+
+def _ftpl_shared(told: MarkovPolicies) -> Ftpl:
+    return Ftpl.tuned(told, ROUNDS, shared=True)
+
+
+def _o_reps(told: MarkovPolicies) -> MirrorDescent:
+    return MirrorDescent.o_reps(told, ROUNDS)
+
+
+def _uob_reps(told: MarkovPolicies) -> MirrorDescent:
+    return MirrorDescent.uob_reps(told, ROUNDS)
+
+
+def _few(effort: Effort) -> Effort:
+    return Effort(min(effort.rounds, 5), 0.0, effort.sample)
+
+
+def _sizes(shape: Shape) -> dict[str, int]:
+    steps, states, actions = shape
+    return {"S": states, "A": actions, "H": steps, "K": ROUNDS}
