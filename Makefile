@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 .PHONY: help demo test check pytest slow bench format clean
 
 help:
-	@echo "make demo    solve the built-in worlds with every oracle and print one table"
+	@echo "make demo    every oracle on the built-in worlds, then FTPL against mirror descent: tables and a figure"
 	@echo "make test    lint, types, import layers, tests"
 	@echo "make slow    the longer tests"
 	@echo "make bench   the benchmarks of the oracles, ratios side by side"
@@ -15,6 +15,8 @@ help:
 
 demo: $(VENV)/runs
 	$(BIN)/python examples/every_oracle.py
+	mkdir -p demo
+	$(BIN)/python examples/05_ftpl_or_omd.py 400 3 demo/ftpl_or_omd.svg
 
 test: check pytest
 
@@ -46,7 +48,7 @@ $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/runs: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[plots]"
 	@touch $@
 
 $(VENV)/tests: pyproject.toml | $(BIN)/python
