@@ -75,7 +75,7 @@ def _episode(kernel: SingleKernel, told: MarkovPolicies, make: Make) -> Call:
         return learner.learn(learner.observe(source, segment), told_now)
 
     source = learner.start(told, rng)
-    for _ in range(WARM_UP if kernel.shape[1] <= PATIENCE else 2):
+    for _ in range(WARM_UP if kernel.shape[1] < PATIENCE else 2):
         source = once(source)
     source.draw(rng)
 

@@ -24,7 +24,8 @@ from amdp.estimators import Estimator, learned
 from amdp.evaluation import evaluate
 from amdp.feedback import Feedback, Weights
 from amdp.mdp import Domain, MarkovPolicies, SingleKernel, StationaryPolicies
-from amdp.oracles.markov.enumeration import _deciding as deciding_states
+from amdp.oracles.base import describe
+from amdp.oracles.markov.enumeration import deciding_states
 from amdp.trials import Trials, batched
 from amdp.weighting import ImplicitExploration, ImportanceWeighting
 
@@ -217,12 +218,16 @@ class Hedge:
     @classmethod
     def tuned(cls, domain: Domain, rounds: int, total_delay: int = 0, *, multiplier: float = 1.0) -> Self:
         """Delayed Hedge: rate and gamma `sqrt(S ln A / (H (SAK + D)))` [derived]; `multiplier` scales both."""
+        _require_episodes(domain)
         rate = multiplier * bounds.delayed_hedge_rate(domain.shape, rounds, total_delay)
         return cls(rate, ImplicitExploration(rate))
 
     @classmethod
     def exact(cls, domain: Domain, rounds: int, total_delay: int = 0, *, multiplier: float = 1.0) -> Self:
         """The same rate with importance weighting: for known transitions, where the chances are exact [derived]."""
+        _require_episodes(domain)
+        if not isinstance(domain.dynamics, SingleKernel):
+            raise InvalidInput(f"exact weights need a kernel, not {describe(domain)}; over a box use Hedge.tuned")
         return cls(multiplier * bounds.delayed_hedge_rate(domain.shape, rounds, total_delay), ImportanceWeighting())
 
     @property
@@ -244,7 +249,11 @@ class Hedge:
         return self.estimator.weigh(source.mixture, segment, rng)
 
     def learn(self, source: WeightedPolicies, feedback: Feedback) -> WeightedPolicies:
-        """Add what each policy would have paid."""
+        """Add what each policy would have paid; over a box, with what is known on arrival.
+
+        The source evaluates with the box of the round that was played; the newer one is inside it, and keeping none
+        spares a snapshot for each feedback under way [derived].
+        """
         arrived_in = source.played or source.mixture
         estimate = learned(self.estimator, np.zeros(source.domain.shape), feedback, arrived_in)
         return replace(source, paid=source.paid + source.experts.pay(estimate))
@@ -257,6 +266,11 @@ class Hedge:
             return None
         gamma = getattr(self.estimator, "gamma", 0.0)
         return bounds.hedge(domain.shape, rounds, self.rate, count_policies(domain), gamma, waited)
+
+
+def _require_episodes(domain: Domain) -> None:
+    if isinstance(domain, StationaryPolicies):
+        raise InvalidInput("these parameters are for episodes; for stationary policies see HedgeTuning")
 
 
 def _deciding(domain: Domain) -> Bools:

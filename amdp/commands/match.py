@@ -1,5 +1,6 @@
 """From the words of a command line to a game, a learner and what the learner is told."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,11 @@ from amdp.regret import FtplBound, ftpl_bound
 from amdp.simulation import Episodic, Game
 
 WORLD_FILES = (".npz", ".json")
+RADII: dict[str, Callable[..., Radius]] = {
+    "paper": Radius.paper,
+    "jin-2020": Radius.jin_2020,
+    "luo-2021": Radius.luo_2021,
+}
 LOSS_FILES = (".csv", ".parquet", ".npz")
 
 
@@ -42,11 +48,14 @@ class Settings:
     radius_scale: float
     multiplier: float
     projection: str = "newton"
+    radius: str = "paper"
 
     def __post_init__(self) -> None:
         for name, whole, least in (("episodes", self.episodes, 1), ("seed", self.seed, 0)):
             if not least <= whole < 2**62:
                 raise InvalidInput(f"{name} = {whole}; it must be at least {least} and below 2^62")
+        if self.radius not in RADII:
+            raise InvalidInput(f"no radius {self.radius!r}; known names: {', '.join(RADII)}")
         for name, scale in (("radius_scale", self.radius_scale), ("multiplier", self.multiplier)):
             if not 0.0 < scale < np.inf:
                 raise InvalidInput(f"{name} = {scale}; it must be above 0 and finite")
@@ -131,5 +140,5 @@ def _adversary(settings: Settings, instance: Instance) -> LossSequence:
 def _told(settings: Settings, instance: Instance) -> Domain:
     if not settings.unknown:
         return instance.domain
-    radius = Radius.paper(instance.shape, settings.episodes, scale=settings.radius_scale)
+    radius = RADII[settings.radius](instance.shape, settings.episodes, scale=settings.radius_scale)
     return MarkovPolicies(BernsteinBox.vacuous(instance.shape, radius), instance.initial)

@@ -33,13 +33,12 @@ def play(
     learner: Annotated[str, typer.Option(help="See `amdp learners`.")] = "ftpl",
     oracle: Annotated[str, typer.Option(help="See `amdp oracles`.")] = "dp",
     episodes: Annotated[int, typer.Option(help="How many rounds.")] = 10_000,
-    losses: Annotated[
-        str, typer.Option(help=f"{', '.join(ADVERSARIES)}; or a .csv, .parquet, .npz file.")
-    ] = "bernoulli",
+    losses: Annotated[str, typer.Option(help=f"{ADVERSARIES}; or a .csv, .parquet, .npz file.")] = "bernoulli",
     delay: Annotated[str, typer.Option(help="Such as none, fixed:50, uniform:0:100, geometric:20.")] = "none",
     seed: Annotated[int, typer.Option(help="The same seed, the same run.")] = 1,
     unknown: Annotated[bool, typer.Option("--unknown", help="The learner is not told the transitions.")] = False,
-    radius_scale: Annotated[float, typer.Option(help="With --unknown: scales the paper's radius.")] = 1.0,
+    radius: Annotated[str, typer.Option(help="With --unknown: paper; jin-2020, of UOB-REPS; luo-2021.")] = "paper",
+    radius_scale: Annotated[float, typer.Option(help="With --unknown: scales the radius.")] = 1.0,
     multiplier: Annotated[float, typer.Option(help="Scales the rate that theory gives.")] = 1.0,
     projection: Annotated[str, typer.Option(help="newton or cvxpy, for learners that project.")] = "newton",
     record: Annotated[Path | None, typer.Option(help="Write the settings, then a JSON line a round.")] = None,
@@ -50,8 +49,8 @@ def play(
     Example: amdp play river-swim --learner ftpl-shared --episodes 10000 --delay fixed:50 --seed 1
     """
     with clear_errors():
-        chosen = instance, learner, oracle, episodes, losses, delay, seed, unknown, radius_scale, multiplier, projection
-        match = arrange(Settings(*chosen))
+        chosen = instance, learner, oracle, episodes, losses, delay, seed, unknown, radius_scale, multiplier
+        match = arrange(Settings(*chosen, projection, radius))
         began = perf_counter()
         with ExitStack() as stack:
             stream = stack.enter_context(_recording(record, match)) if record else None

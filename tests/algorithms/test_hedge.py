@@ -1,5 +1,6 @@
 """Hedge: its weights by listing all policies, Exp3 as its one-step case, and its bound."""
 
+from dataclasses import replace
 from itertools import product
 from math import log, sqrt
 
@@ -265,7 +266,7 @@ def test_resampling_counts_have_the_mean_that_their_chance_says(
 
 # --- whole games ------------------------------------------------------------------------------------------------------
 
-K = 400
+K = 2500  # enough that a learner which stays at its start exceeds its bound
 
 
 def game_of(learner: Hedge, late: delays.Delays | None = None) -> tuple[Game, instances.Instance]:
@@ -286,6 +287,10 @@ def test_regret_stays_below_its_bound(kind: str, delay: int) -> None:
     assert bound is not None
     assert regret.low[-1] < bound.total
     assert (bound.waiting > 0) == (delay > 0)
+    if not delay:
+        idle = replace(learner, rate=1e-12)
+        lazy = measure(game, play(game, idle, domain, Streams.from_seed(1)), checkpoints=[K])
+        assert lazy.low[-1] > bound.total
 
 
 def test_a_box_that_holds_one_kernel_plays_like_the_kernel() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from amdp import BernsteinBox, MarkovPolicies, Radius, instances, losses, registry
+from amdp import BernsteinBox, InvalidInput, MarkovPolicies, Radius, instances, losses, registry
 from amdp.algorithms.bounds import Bound
 from amdp.algorithms.hedge import Hedge
 from amdp.algorithms.measures import EveryRound, WhenDoubled
@@ -17,7 +17,7 @@ from amdp.seeding import Streams
 from amdp.simulation import Episodic, Game, play
 
 K = 30
-KNOWN_ONLY = {"o-reps", "o-reps-full"}
+KNOWN_ONLY = {"o-reps", "o-reps-full", "hedge"}
 WORLD = instances.build("tiny")
 BOX = MarkovPolicies(BernsteinBox.vacuous(WORLD.shape, Radius.paper(WORLD.shape, K, scale=0.05)), WORLD.initial)
 
@@ -47,10 +47,16 @@ def test_names_stand_for_the_algorithms_that_they_name() -> None:
     assert made["uc-o-reps-bernstein"] == MirrorDescent.uc_o_reps_bernstein(BOX, K)
     assert made["delayed-uob-reps"] == MirrorDescent.delayed_uob_reps(BOX, K, 7)
     assert made["delayed-uob-ftrl"] == RegularizedLeader.delayed_uob_ftrl(BOX, K, 7)
-    assert made["hedge"] == Hedge.exact(WORLD.domain, K, 7)
+    assert learner("hedge", WORLD.domain, K, 7) == Hedge.exact(WORLD.domain, K, 7)
     assert made["delayed-hedge"] == Hedge.tuned(WORLD.domain, K, 7)
     assert made["uob-reps"].refresh == made["uc-o-reps-bernstein"].refresh == WhenDoubled()
     assert made["delayed-uob-reps"].refresh == made["delayed-uob-ftrl"].refresh == EveryRound()
+
+
+@pytest.mark.parametrize("name", sorted(KNOWN_ONLY))
+def test_learners_of_known_transitions_refuse_a_box(name: str) -> None:
+    with pytest.raises(InvalidInput, match="kernel"):
+        learner(name, BOX, K)
 
 
 def test_terms_reach_the_learner() -> None:

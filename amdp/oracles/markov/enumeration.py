@@ -20,7 +20,7 @@ class MarkovEnumerator(Planner):
 
     def __init__(self, oracle: PlanningOracle, domain: Domain) -> None:
         super().__init__(oracle, domain)
-        self._free = _deciding(domain)
+        self._free = deciding_states(domain)
         self._count = domain.shape[2] ** count_deciding(domain)
 
     def minimize(self, costs: Costs) -> Plans:
@@ -74,10 +74,10 @@ def can_be_listed(domain: Domain) -> bool:
 
 def count_deciding(domain: Domain) -> int:
     """At how many places the choice can matter."""
-    return int(_deciding(domain).sum())
+    return int(deciding_states(domain).sum())
 
 
-def _deciding(domain: Domain) -> Bools:
+def deciding_states(domain: Domain) -> Bools:
     """States `[h, s]` at which the choice can matter: those that some policy reaches."""
     if isinstance(domain.dynamics, SingleKernel):
         return domain.dynamics.reachable(domain.initial)

@@ -1,0 +1,105 @@
+"""Relative-entropy projections as one would write them with cvxpy alone, without amdp's repair of the answer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+from warnings import catch_warnings, simplefilter
+
+import cvxpy
+import numpy as np
+
+from amdp import BernsteinBox, MarkovPolicies
+from amdp.arrays import Floats
+from amdp.oracles.polytope import polytope
+from amdp.oracles.projection.base import point_shape
+from amdp.oracles.projection.certificate import supported
+
+Project = Callable[[Floats], Floats]
+
+TIGHT = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12, "accept_unknown": True}
+SOLVERS: dict[str, tuple[str, dict[str, Any]]] = {
+    "Clarabel": ("CLARABEL", {}),
+    "Clarabel, tight": ("CLARABEL", TIGHT),
+    "SCS": ("SCS", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iters": 20_000}),
+}
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One way to write the problem: the form of its objective, its solver, and whether it is written anew each time."""
+
+    form: str  # "entr" or "kl_div"
+    solver: str  # of `SOLVERS`
+    anew: bool = False
+    floor: float = 0.0  # no entry may be less
+
+    def __str__(self) -> str:
+        return f"cvxpy {self.form}, {self.solver}, {'written anew' if self.anew else 'parameter'}"
+
+    def bind(self, domain: MarkovPolicies) -> Project:
+        """A function that projects `log_point` and returns the solver's measure as it is."""
+        return _Writer(self, domain).project
+
+
+class _Writer:
+    def __init__(self, configuration: Configuration, domain: MarkovPolicies) -> None:
+        self._configuration = configuration
+        self._shape = point_shape(domain)
+        self._used = supported(domain, np.zeros(self._shape)) > -np.inf
+        rows = polytope(domain)
+        columns, self._counted = _columns(domain, self._used)
+        matrix = rows.matrix[:, columns].tocsr()
+        full = np.diff(matrix.indptr) > 0
+        equal = full & (rows.row_lower == rows.row_upper)
+        capped = full & ~equal & np.isfinite(rows.row_upper)
+        floored = full & ~equal & np.isfinite(rows.row_lower)
+        self._equal = matrix[equal], rows.row_lower[equal]
+        self._below = [(matrix[capped], rows.row_upper[capped]), (-matrix[floored], -rows.row_lower[floored])]
+        self._n = len(columns)
+        self._kept: tuple[Any, Any, Any] | None = None
+
+    def project(self, log_point: Floats) -> Floats:
+        value = log_point[self._used]
+        if self._configuration.form == "kl_div":
+            value = np.exp(value)
+        if self._configuration.anew or self._kept is None:
+            given = value if self._configuration.anew else cvxpy.Parameter(len(value), nonneg=self._is_nonnegative())
+            self._kept = *self._written(given), given
+        problem, x, given = self._kept
+        if not self._configuration.anew:
+            given.value = value
+        solver, options = SOLVERS[self._configuration.solver]
+        with catch_warnings():
+            simplefilter("ignore")
+            problem.solve(solver=solver, **options)
+        measure = np.zeros(self._shape)
+        measure[self._used] = x.value[self._counted]
+        return measure
+
+    def _is_nonnegative(self) -> bool:
+        return self._configuration.form == "kl_div"
+
+    def _written(self, given: Any) -> tuple[Any, Any]:
+        x = cvxpy.Variable(self._n)
+        matrix, bound = self._equal
+        constraints = [matrix @ x == bound, *(rows @ x <= limit for rows, limit in self._below if len(limit))]
+        mass = x[self._counted]
+        if self._configuration.floor:
+            constraints.append(mass >= self._configuration.floor)
+        if self._configuration.form == "kl_div":
+            objective = cvxpy.sum(cvxpy.kl_div(mass, given))
+        else:
+            objective = cvxpy.sum(-cvxpy.entr(mass)) - (given + 1.0) @ mass
+        return cvxpy.Problem(cvxpy.Minimize(objective), constraints), x
+
+
+def _columns(domain: MarkovPolicies, used: Any) -> tuple[Any, Any]:
+    """The columns of the polytope that can be positive, and the place among them of each used entry of the point."""
+    if not isinstance(domain.dynamics, BernsteinBox):
+        columns = np.flatnonzero(used)
+        return columns, np.arange(len(columns))
+    pairs = used.any(axis=-1).reshape(-1)
+    columns = np.flatnonzero(np.concatenate([pairs, used[:-1][domain.dynamics.upper[:-1] > 0.0]]))
+    place = np.arange(len(columns))
+    ending = (columns >= used[:-1, ..., 0].size) & (columns < pairs.size)
+    return columns, np.concatenate([place[columns >= pairs.size], place[ending]])
