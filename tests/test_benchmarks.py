@@ -107,3 +107,19 @@ def test_a_fresh_process_reports_its_seconds_and_its_output() -> None:
     seconds, printed = run_fresh("import os; print(os.environ['COLOR'])", {"COLOR": "blue"})
     assert seconds > 0
     assert printed == "blue"
+
+
+@pytest.mark.parametrize(
+    ("suite", "case"),
+    [
+        ("ftpl", "noise"),
+        ("ftpl", "overhead"),
+        ("ftpl", "long-run"),
+        ("projections", "grid"),
+        ("stationary", "deterministic"),
+    ],
+)
+def test_the_other_suites_run(suite: str, case: str, tmp_path: Path) -> None:
+    file = tmp_path / "rows.json"
+    assert main([suite, "--quick", "--only", case, "--json", str(file)]) == 0
+    assert json.loads(file.read_text())["rows"]
