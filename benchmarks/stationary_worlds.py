@@ -72,6 +72,16 @@ def deterministic_rows(states: int, actions: int, rng: np.random.Generator) -> F
     return rows
 
 
+def rare_rows(states: int, actions: int, rng: np.random.Generator) -> Floats:
+    """Action 0 moves for sure; the others stay, and move once in a hundred or in a hundred million steps."""
+    rows = np.zeros((states, actions, states))
+    for s, a in np.ndindex(states, actions):
+        moves = 1.0 if a == 0 else 10.0 ** rng.uniform(-8, -2)
+        rows[s, a, s] += 1.0 - moves
+        rows[s, a, rng.integers(states)] += moves
+    return rows
+
+
 def noise(shape: Shape, rng: np.random.Generator) -> Floats:
     """Laplace noise."""
     return rng.laplace(size=shape)
@@ -93,13 +103,20 @@ def adversarial(shape: Shape, rng: np.random.Generator) -> Floats:
     return np.asarray(phases[np.arange(steps) * PHASES // steps])
 
 
+def coins(shape: Shape, rng: np.random.Generator) -> Floats:
+    """Zeros and ones that never change: many policies cost the same."""
+    steps, states, actions = shape
+    return np.repeat((rng.random((1, states, actions)) < 0.5).astype(float), steps, axis=0)
+
+
 _ROWS = {
     "dense": dense_rows,
     "sparse": sparse_rows,
     "grid": grid_rows,
     "river": river_rows,
     "deterministic": deterministic_rows,
+    "rare": rare_rows,
 }
-_COSTS = {"noise": noise, "ftpl": ftpl_like, "adversarial": adversarial}
+_COSTS = {"noise": noise, "ftpl": ftpl_like, "adversarial": adversarial, "coins": coins}
 FAMILIES = tuple(_ROWS)
 LOSSES = tuple(_COSTS)

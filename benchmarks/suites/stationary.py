@@ -1,26 +1,35 @@
 """Exact stationary oracles: against HiGHS and against plain bounds, how far they go, and many solves of one kernel."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from functools import partial
 from statistics import median, quantiles
 from time import process_time
+from typing import ClassVar
 
 import numpy as np
 
 import amdp
-from amdp import Plan, StationaryPolicies, Status, kernels
-from amdp.arrays import Floats
+from amdp import Plan, Planner, Plans, StationaryPolicies, Status, instances, kernels
+from amdp.algorithms.infinite_horizon import FtplTuning
+from amdp.algorithms.switching import PolicySwitching
+from amdp.arrays import Costs, Floats
 from amdp.dynamics import Shape
+from amdp.losses import FixedLosses
+from amdp.mdp import Domain
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
 from amdp.oracles.stationary.planning import StationaryPlanner, Watch
+from amdp.seeding import Streams
+from amdp.simulation import Continuing, Game, play
 from benchmarks.results import Goal, Row, at_least, faster
-from benchmarks.stationary_worlds import LOSSES, world
+from benchmarks.stationary_worlds import world
 from benchmarks.timing import Call, Effort, Times, side_by_side
 
 Rows = Iterator[Row]
 
 SEED = 20_265
 INSTANCES = 11  # a row; with `--quick` two
+MEASURED = ("noise", "ftpl", "adversarial")  # kinds of losses
 PATIENCE = 25.0  # seconds that HiGHS may take
 PLAIN = np.zeros(1)  # the only scale of averaging: none
 
@@ -70,9 +79,9 @@ def milp(effort: Effort) -> Rows:
 
 def dense(effort: Effort) -> Rows:
     """Fast mixing: optimal and proved."""
-    cases = [((steps, 20, 4), losses) for steps in (1000, 5000) for losses in LOSSES]
-    cases += [((5000, 30, 3), losses) for losses in LOSSES]
-    cases += [((200, 15, 3), losses) for losses in LOSSES] + [((50, 15, 3), losses) for losses in LOSSES]
+    cases = [((steps, 20, 4), losses) for steps in (1000, 5000) for losses in MEASURED]
+    cases += [((5000, 30, 3), losses) for losses in MEASURED]
+    cases += [((200, 15, 3), losses) for losses in MEASURED] + [((50, 15, 3), losses) for losses in MEASURED]
     for shape, losses in cases:
         yield _proofs("auto", "dense", losses, shape, effort, 60.0, all_must=True)
 
@@ -155,6 +164,53 @@ def frontier(effort: Effort) -> Rows:
         yield _proofs("auto", family, losses, shape, effort, 60.0, all_must=False)
 
 
+def ftpl_run(effort: Effort) -> Rows:
+    """A whole run of FTPL over stationary policies: seconds, and how much of them the oracle took."""
+    steps = 20_000 if effort.seconds else 600
+    rng = np.random.default_rng(SEED)
+    played = instances.random_parked(steps, 6, 3, rng)
+    entry = PolicySwitching(played.kernel, played.initial)
+    tuning = FtplTuning.practical(entry)
+    clock = Clocked()
+    learner = tuning.learner(clock)
+    tables = np.random.default_rng(SEED).random((steps, 1, 6, 3))
+    game = Game(Continuing(entry, tuning.length), FixedLosses(tables), feedback=learner.feedback)
+    began = process_time()
+    rounds = list(play(game, learner, game.arena.domain, Streams.from_seed(1)))
+    seconds = process_time() - began
+    trials = sum(one.trials for one in rounds)
+    note = f"{len(rounds)} epochs, {trials} trials, {sum(clock.spent) / seconds:.0%} of the time in the oracle"
+    yield Row("FTPL, shared trials", "", seconds, seconds / steps, "s", {"S": 6, "A": 3, "T": steps}, note=note)
+
+
+@dataclass(frozen=True)
+class Clocked:
+    """`auto`, with the seconds of its solves."""
+
+    spent: list[float] = field(default_factory=list, compare=False)
+    requires: ClassVar[tuple[str, ...]] = ()
+
+    def supports(self, domain: Domain) -> bool:
+        """What `auto` supports."""
+        return amdp.oracle("auto").supports(domain)
+
+    def bind(self, domain: Domain) -> Planner:
+        """Its planner, under the clock."""
+        return _ClockedPlanner(self, domain)
+
+
+class _ClockedPlanner(Planner):
+    def __init__(self, oracle: Clocked, domain: Domain) -> None:
+        super().__init__(oracle, domain)
+        self._inside, self._spent = amdp.bind("auto", domain), oracle.spent
+
+    def minimize(self, costs: Costs) -> Plans:
+        began = process_time()
+        plans = self._inside.minimize(costs)
+        self._spent.append(process_time() - began)
+        return plans
+
+
 CASES = {
     "milp": milp,
     "dense": dense,
@@ -162,6 +218,7 @@ CASES = {
     "mixing": mixing,
     "table": table,
     "frontier": frontier,
+    "ftpl-run": ftpl_run,
 }
 
 
