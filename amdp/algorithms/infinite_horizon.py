@@ -330,8 +330,8 @@ def _agreed(terms: Terms) -> tuple[PolicySwitching, int, float]:
     domain = terms.domain
     if not isinstance(domain, StationaryPolicies):
         raise InvalidInput(
-            f"an unbroken stream is played with StationaryPolicies, not {type(domain).__name__}, in a Continuing arena; "
-            "`amdp play` has episodes only: see examples/06_infinite_horizon.py"
+            f"an unbroken stream is played with StationaryPolicies, not {type(domain).__name__}, in a Continuing arena "
+            "(`amdp play` has episodes only; see examples/06_infinite_horizon.py)"
         )
     if terms.total_delay:
         raise InvalidInput(f"total_delay = {terms.total_delay}; an unbroken stream has no delays")
