@@ -134,6 +134,8 @@ class Continuing:
     oracle: ClassVar[str] = "auto"
 
     def __post_init__(self) -> None:
+        if not isinstance(self.entry, PolicySwitching):
+            raise InvalidInput(f"entry is {type(self.entry).__name__}; it must be PolicySwitching(kernel)")
         require_whole("length", self.length)
         if self.length < 1:
             raise InvalidInput(f"length = {self.length}; an epoch has at least 1 step")

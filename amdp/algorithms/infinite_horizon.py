@@ -12,7 +12,7 @@ the policy. So a pair is met at step `t` only if the switch was over by then, wh
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from math import ceil, e, log, sqrt
+from math import ceil, e, inf, log, sqrt
 from typing import Any, Self
 
 import numpy as np
@@ -139,6 +139,10 @@ class Tuning(ABC):
     epochs: int  # J, as many as are played
     rate: float
     window: int  # W, for `Settled`
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.rate < inf and self._sizes[2] > 1:  # a single action needs no rate
+            raise InvalidInput(f"rate = {self.rate:g}; it must be positive and finite, and so must its multiplier")
 
     @property
     def steps(self) -> int:

@@ -81,6 +81,8 @@ class PolicySwitching:
     initial: int = 0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.kernel, SingleKernel):
+            raise InvalidInput(f"kernel is {type(self.kernel).__name__}; it must be a Kernel or a SparseKernel")
         require_index("initial", self.initial, self.kernel.shape[1])
         found = communication(self.kernel)
         if found.unreachable_pair:

@@ -135,9 +135,9 @@ def value(rows, problem, policy):
 
 @_fast
 def occupy(rows, n_actions, policies, initial, stop, laws):
-    """The laws `[s, n, t]` of policies `[n, s]` (-1: never there); how many steps it takes until all are stationary.
+    """The laws `[s, n, t]` of policies `[n, s]` (-1: never there); the step `[n]` from which each stays as it is.
 
-    If that is less than the room, later laws are those of the step that is returned.
+    That step is the room where a law moves until there is none left. Laws are filled up to the latest of these steps.
     """
     states, n, room = laws.shape
     law = np.empty(states)
@@ -168,7 +168,7 @@ def occupy(rows, n_actions, policies, initial, stop, laws):
         for t in range(ends[i] + 1, min(room, longest + 1)):
             for s in range(states):
                 laws[s, i, t] = laws[s, i, ends[i]]
-    return longest
+    return ends
 
 
 @_fast
@@ -184,26 +184,38 @@ def costs_to_go(rows, costs, policy, values):
 @_fast
 def settle(rows, problem, policy, tie):
     """Action 0 where the policy never comes; elsewhere the first action that costs at most `tie` more."""
-    steps, states, n_actions = problem.costs.shape
+    states, n_actions = problem.costs.shape[1:]
     allowed = np.zeros((states, n_actions), dtype=np.bool_)
     order = np.empty(states, dtype=np.int64)
+    comes = np.empty(states, dtype=np.bool_)
     ceiling = value(rows, problem, policy) + tie
+    _forget_unreached(rows, problem, policy, allowed, order, comes)
     changed = True
     while changed:
         changed = False
-        only(allowed, policy)
-        count = reached(rows, allowed, problem.initial, steps, order)
-        comes = np.zeros(states, dtype=np.bool_)
-        for i in range(count):
-            comes[order[i]] = True
         for s in range(states):
             kept = policy[s]
-            for a in range(kept):
+            for a in range(kept if comes[s] else 0):
                 policy[s] = a
-                if not comes[s] or value(rows, problem, policy) <= ceiling:
-                    changed = changed or comes[s]
+                if value(rows, problem, policy) <= ceiling:
+                    changed = True
+                    # The next state must be tried with the states to which the new action leads.
+                    _forget_unreached(rows, problem, policy, allowed, order, comes)
                     break
                 policy[s] = kept
+
+
+@_fast
+def _forget_unreached(rows, problem, policy, allowed, order, comes):
+    """Mark the states to which a policy comes, and set it to action 0 elsewhere."""
+    only(allowed, policy)
+    count = reached(rows, allowed, problem.initial, problem.costs.shape[0], order)
+    comes[:] = False
+    for i in range(count):
+        comes[order[i]] = True
+    for s in range(policy.size):
+        if not comes[s]:
+            policy[s] = 0
 
 
 @_fast

@@ -452,7 +452,6 @@ def grow(rows, problem, floors, tree, scales, coupled_depth, max_nodes):
                 allowed[s, a] = tree.allowed[node, s, a]
         depth, slot, scale_at = tree.marks[node, 0], tree.marks[node, 1], tree.marks[node, 2]
         again = True
-        lower = inherited
         while again:
             again = False
             count = reached(rows, allowed, problem.initial, steps, order)
@@ -472,13 +471,13 @@ def grow(rows, problem, floors, tree, scales, coupled_depth, max_nodes):
                     guesses[p] = 0.0
                     terms[p] = 0.0
                 marks[0], marks[1], marks[2] = depth + 1, slot, scale_at
-                _branch(tree, allowed, order, count, pairs, used, terms, guesses, lower, marks)
+                _branch(tree, allowed, order, count, pairs, used, terms, guesses, inherited, inherited, marks)
                 break
             if slot < 0 or (depth <= coupled_depth and slot < depth):
                 slot = depth
                 mix(rows, problem.initial, order, count, pairs, first, tree.mixing[slot], tree.work)
-            gap = tree.best[0] - lower
-            lower, scale_at = _best_bound(
+            gap = tree.best[0] - inherited
+            computed, scale_at = _best_bound(
                 rows,
                 problem,
                 floors,
@@ -495,7 +494,7 @@ def grow(rows, problem, floors, tree, scales, coupled_depth, max_nodes):
                 guesses,
                 tree,
             )
-            lower = max(lower, inherited)
+            lower = max(inherited, computed)
             class_of = int(np.log2(size))
             tree.tries[class_of, 0] += 1.0
             if lower >= tree.best[0] - problem.slack:
@@ -509,9 +508,10 @@ def grow(rows, problem, floors, tree, scales, coupled_depth, max_nodes):
                 for p in range(first[i], first[i + 1]):
                     least = min(least, terms[p])
                 for p in range(first[i], first[i + 1]):
-                    if lower + terms[p] - least >= tree.best[0] - problem.slack:
+                    with_pair = max(inherited, computed + terms[p] - least)
+                    if with_pair >= tree.best[0] - problem.slack:
                         allowed[order[i], pairs[p] % n_actions] = False
-                        tree.best[1] = min(tree.best[1], lower + terms[p] - least)
+                        tree.best[1] = min(tree.best[1], with_pair)
                         removed += 1
             if removed > 0:
                 count = reached(rows, allowed, problem.initial, steps, order)
@@ -521,7 +521,7 @@ def grow(rows, problem, floors, tree, scales, coupled_depth, max_nodes):
                     inherited = lower
                     continue
             marks[0], marks[1], marks[2] = depth + 1, slot, scale_at
-            _branch(tree, allowed, order, count, pairs, used, terms, guesses, lower, marks)
+            _branch(tree, allowed, order, count, pairs, used, terms, guesses, inherited, computed, marks)
 
 
 @_fast
@@ -617,9 +617,10 @@ def _best_bound(
 
 
 @_fast
-def _branch(tree, allowed, order, count, pairs, used, terms, guesses, lower, marks):
+def _branch(tree, allowed, order, count, pairs, used, terms, guesses, inherited, computed, marks):
     """Open one node for each allowed action of the state on which the relaxed optimum disagrees with itself most.
 
+    The terms raise the bound that was computed with them, not the one that the node inherited.
     `pairs` may still list pairs that were removed, and states that are no longer reached.
     """
     states, n_actions = allowed.shape
@@ -662,7 +663,7 @@ def _branch(tree, allowed, order, count, pairs, used, terms, guesses, lower, mar
             for s in range(states):
                 for b in range(n_actions):
                     child[s, b] = allowed[s, b] and (s != branch or a == b)
-            tree.bounds[open_nodes] = lower + terms[p] - floor
+            tree.bounds[open_nodes] = max(inherited, computed + terms[p] - floor)
             for k in range(3):
                 tree.marks[open_nodes, k] = marks[k]
             open_nodes += 1

@@ -249,3 +249,10 @@ def test_an_epoch_must_be_longer_than_an_attempt() -> None:
     with pytest.raises(InvalidInput, match="no switch could end within an epoch"):
         Continuing(entry, entry.routes.length)
     assert isinstance(Continuing(entry, entry.routes.length + 1).entry, PolicySwitching)
+
+
+def test_what_is_no_kernel_or_no_entry_is_refused_by_name() -> None:
+    with pytest.raises(InvalidInput, match="kernel is NoneType; it must be a Kernel or a SparseKernel"):
+        PolicySwitching(None)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match=r"entry is Kernel; it must be PolicySwitching\(kernel\)"):
+        Continuing(parked_entry(10).kernel, 10)  # type: ignore[arg-type]

@@ -198,7 +198,7 @@ def test_hedges_regret_is_below_its_bound(name: str) -> None:
     played = play(game, learner, game.arena.domain, Streams.from_seed(1))
     regret = measure(game, played, TryAll(), [game.rounds]).low[-1]
     assert tuning.bound.total < 20_000
-    assert regret < tuning.bound.total
+    assert regret < tuning.bound.total / 3  # without learning it is close to the bound
 
 
 @pytest.mark.parametrize("epochs", [1, 7, 100, 333, 1000])
@@ -208,6 +208,14 @@ def test_epochs_can_be_chosen_and_cover_all_steps(epochs: int) -> None:
         assert tuning.epochs <= epochs
         assert 3 * tuning.window <= tuning.length
         assert (tuning.epochs - 1) * tuning.length < 1000 <= tuning.epochs * tuning.length
+
+
+@pytest.mark.parametrize("multiplier", [0.0, -1.0, float("inf"), float("nan")])
+@pytest.mark.parametrize("kind", [FtplTuning, HedgeTuning])
+def test_impossible_multipliers_are_refused(kind: Any, multiplier: float) -> None:
+    for make in (kind.tuned, kind.practical):
+        with pytest.raises(InvalidInput, match=r"rate = .*so must its multiplier"):
+            make(parked_entry(1000), multiplier=multiplier)
 
 
 @pytest.mark.parametrize("epochs", [0, -1, 1001, 2.5])

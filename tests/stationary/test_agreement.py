@@ -5,16 +5,16 @@ from itertools import product
 import numpy as np
 import pytest
 
-from amdp import Plan, StationaryPolicies, Status, bind, oracle, testing
+from amdp import Kernel, Plan, StationaryPolicies, Status, bind, kernels, oracle, testing
 from amdp.arrays import Floats
 from amdp.oracles.base import PlanningOracle
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
 from amdp.oracles.stationary.mixing_bound import SCALES
-from amdp.oracles.stationary.planning import StationaryPlanner
+from amdp.oracles.stationary.planning import Chains, StationaryPlanner
 from benchmarks.stationary_worlds import FAMILIES, LOSSES, world
 from stationary.plain import plain_costs, plain_optimum
 
-EACH = 40  # instances of a family with losses of a kind: 600 in all
+EACH = 25  # instances of a family with losses of a kind: 600 in all
 SHAPES = ((1, 3, 3), (2, 3, 2), (7, 4, 3), (23, 5, 2), (60, 6, 2), (40, 3, 4), (120, 4, 2), (11, 1, 3), (90, 5, 3))
 EXACT = ("enumeration", "branch-and-bound", "auto")
 
@@ -72,8 +72,9 @@ SMALL = ((3, 3, 2), (6, 3, 2), (4, 2, 3), (8, 2, 2))
 @pytest.mark.parametrize("name", SOLVERS)
 def test_mixed_integer_programs_agree_with_plain_enumeration(name: str) -> None:
     rng = np.random.default_rng(7)
+    pairs = list(product(FAMILIES, LOSSES))
     for i in range(40):
-        family, losses = FAMILIES[i % len(FAMILIES)], LOSSES[i % len(LOSSES)]
+        family, losses = pairs[i % len(pairs)]
         domain, cost = world(family, losses, SMALL[i % len(SMALL)], rng)
         plan = bind(SOLVERS[name], domain).minimize(cost[None])[0]
         best = plain_optimum(domain, cost)
@@ -98,6 +99,58 @@ def test_a_batch_gives_what_its_single_solves_give(name: str) -> None:
         alone = bind(name, domain).minimize(cost[None])[0]
         assert (alone.actions == plan.actions).all()
         assert alone.objective == pytest.approx(plan.objective, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", ["enumeration", "auto"])
+def test_the_table_knows_how_rough_the_law_of_each_policy_is(name: str) -> None:
+    # One law goes back and forth until the end, one all but stays: only the second is rough.
+    rows = np.zeros((3, 3, 3))
+    rows[0, 0, 0] = rows[0, 1, 1] = 1.0
+    rows[0, 2] = 1.0 - 4e-7, 0.0, 4e-7
+    rows[1, :, 0] = rows[2, :, 2] = 1.0
+    domain = StationaryPolicies(Kernel.homogeneous(rows, 2000))
+    cost = np.zeros((2000, 3, 3))
+    cost[:, 2], cost[:, 0, 0], cost[:, 0, 1] = -1.0, -1e-5, 1.0
+    planner = bind(name, domain)
+    for _ in range(2):
+        found = planner.minimize(cost[None])[0]
+        assert found.status is Status.OPTIMAL
+        assert found.objective == pytest.approx(-0.799387, abs=1e-6)
+        assert found.objective == pytest.approx(plain_optimum(domain, cost), abs=1e-9)
+
+
+@pytest.mark.parametrize("losses", LOSSES)
+def test_the_table_is_right_where_moves_are_rare(losses: str) -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(5):
+        domain, _ = world("rare", losses, (2000, 4, 3), rng)
+        planner = bind("enumeration", domain)
+        for _ in range(3):
+            _, cost = world("rare", losses, (2000, 4, 3), rng)
+            found = planner.minimize(cost[None])[0]
+            assert found.status is Status.OPTIMAL
+            assert found.objective == pytest.approx(plain_optimum(domain, cost), abs=1e-8)
+
+
+def test_settling_ties_looks_at_states_that_a_new_action_leads_to() -> None:
+    rows = np.zeros((2, 2, 2))
+    rows[0, 0, 1] = rows[0, 1, 0] = 1.0
+    rows[1, :, 1] = 1.0
+    chains = Chains(Kernel.homogeneous(rows, 10), 0)
+    cost = np.zeros((10, 2, 2))
+    cost[:, 1, 0] = 1.0
+    policy = np.array([1, 1])
+    kernels.chains.settle(chains.rows, chains.pose(cost), policy, 1e-12)
+    assert chains.value(chains.pose(cost), policy) == 0.0
+    assert policy.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("name", [*EXACT, "local-search"])
+def test_settling_ties_makes_no_answer_dearer(name: str) -> None:
+    halves = [[[0, 1, 1], [1, 0, 1]], [[1, 1, 0], [0, 1, 1]], [[1, 1, 0], [1, 0, 1]]]
+    domain = StationaryPolicies(Kernel.homogeneous(0.5 * np.array(halves), 3))
+    cost = np.repeat(np.array([[[0.0, 0.0], [1.0, 0.0], [1.0, 0.0]]]), 3, axis=0)
+    assert bind(name, domain).minimize(cost[None])[0].objective == 0.0
 
 
 def test_exact_methods_return_the_same_policy() -> None:

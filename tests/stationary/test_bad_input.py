@@ -6,6 +6,7 @@ from pathlib import Path
 import highspy
 import numpy as np
 import pytest
+import scipy
 
 from amdp import (
     InvalidInput,
@@ -193,9 +194,14 @@ def test_a_model_goes_to_no_other_kind_of_file(name: str, domain: StationaryPoli
         oracle(name).export(domain, np.zeros((6, 3, 2)), "model.txt")  # type: ignore[attr-defined]
 
 
-def test_explicit_zeros_of_a_sparse_kernel_lead_nowhere() -> None:
-    rows = SparseKernel.homogeneous(np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [0.0, 1.0]]), 20)
-    rows.matrices[0].data[:] = rows.matrices[0].data
+@pytest.mark.parametrize("name", ["cycles", "auto", "enumeration", "branch-and-bound"])
+def test_explicit_zeros_of_a_sparse_kernel_lead_nowhere(name: str) -> None:
+    chances, successors = np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0]), np.array([0, 1, 0, 1, 1, 1])
+    stored = scipy.sparse.csr_array((chances, successors, np.array([0, 2, 4, 5, 6])), shape=(4, 2))
+    rows = SparseKernel.homogeneous(stored, 20)
+    assert rows.matrices[0].nnz == 6, "the zeros are not stored"
     cost = np.zeros((20, 2, 2))
     cost[:, 1] = 1.0
-    assert plan("cycles", StationaryPolicies(rows), cost).actions.tolist() == [1, 0]
+    found = plan(name, StationaryPolicies(rows), cost)
+    assert found.actions.tolist() == [1, 0]
+    assert found.status is Status.OPTIMAL

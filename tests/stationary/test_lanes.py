@@ -65,7 +65,7 @@ def test_the_table_of_fast_mixing_chains_is_short_and_right() -> None:
     chains = Chains(domain.dynamics, 0)
     stored = Table.of(chains, 1000, 2**26)
     assert stored is not None
-    assert stored.steps < 60
+    assert stored.ends.max() < 60
     for _ in range(10):
         cost = rng.uniform(-1.0, 1.0, size=(3000, 5, 3))
         (found,) = stored.solve([chains.pose(cost)])

@@ -10,7 +10,7 @@ from amdp.arrays import Floats
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
 from amdp.oracles.stationary.planning import Progress, StationaryPlanner
 from benchmarks.stationary_worlds import FAMILIES, LOSSES, world
-from stationary.plain import plain_costs, plain_optimum
+from stationary.plain import every_policy, plain_costs, plain_optimum
 from stationary.test_agreement import branching
 
 
@@ -56,8 +56,29 @@ def test_without_time_the_answer_is_feasible_and_its_bound_holds(name: str) -> N
     plan = bind(oracle(name, seconds=0), domain).minimize(cost[None])[0]
     assert np.isfinite(plan.bound)
     assert plan.status is Status.FEASIBLE or plan.gap <= 1e-9 * 12 * np.abs(cost).max()
-    if domain.shape[1] < 7:
-        assert_honest(plan, domain, cost)
+    assert_honest(plan, domain, cost)
+
+
+def test_a_program_that_the_clock_stopped_says_so() -> None:
+    domain, cost = world("sparse", "noise", (60, 9, 3), np.random.default_rng(0))
+    plan = bind(oracle("milp", seconds=0.2), domain).minimize(cost[None])[0]
+    assert plan.status is Status.FEASIBLE
+    assert plan.report.note == "stopped at 0.2 seconds"
+
+
+@pytest.mark.parametrize("name", ["milp", "milp-pulp"])
+def test_a_program_is_no_worse_than_the_local_search_that_it_begins_with(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    domain, cost = world("dense", "noise", (6, 3, 2), np.random.default_rng(6))
+    planner = bind(name, domain)
+    assert isinstance(planner, StationaryPlanner)
+    dearest = every_policy(domain)[plain_costs(domain, cost, every_policy(domain)).argmax()]
+    if name == "milp":
+        monkeypatch.setattr(planner.search, "_policy", lambda highs: dearest)
+    else:
+        monkeypatch.setattr("amdp.oracles.stationary.pulp_program._policy", lambda chains, choices: dearest)
+    assert planner.minimize(cost[None])[0].objective == pytest.approx(plain_optimum(domain, cost), rel=1e-9)
 
 
 def test_a_stopped_search_says_why() -> None:

@@ -114,8 +114,7 @@ class Table:
     chains: Chains
     policies: NDArray[np.int64]  # [n, s], -1 where a policy never comes
     groups: Sequence[tuple[int, int, NDArray[np.intp], Floats]]  # s, a, which policies, their chances [n, t] to be in s
-    steps: int  # from this step on, laws stay as they are
-    is_whole: bool  # the laws of all steps are there
+    ends: NDArray[np.int64]  # [n], the step from which the law of each stays as it is
 
     @classmethod
     def of(cls, chains: Chains, limit: int, room: int) -> "Table | None":
@@ -128,33 +127,35 @@ class Table:
         policies = np.empty((n, states), dtype=np.int64)
         kernels.trees.list_closed(chains.rows, actions, chains.initial, steps, limit, policies)
         laws = np.empty((states, n, columns))
-        last = kernels.chains.occupy(chains.rows, actions, policies, chains.initial, ROUGH, laws)
+        ends = kernels.chains.occupy(chains.rows, actions, policies, chains.initial, ROUGH, laws)
+        last = int(ends.max())
         if last == columns < steps:
             return None
         pairs = [(s, a, np.flatnonzero(policies[:, s] == a)) for s, a in np.ndindex(states, actions)]
         groups = [(s, a, who, laws[s, who, : last + 1].copy()) for s, a, who in pairs if len(who)]
-        return cls(chains, policies, groups, last, bool(last == columns))
+        return cls(chains, policies, groups, ends)
 
     def solve(self, problems: Sequence[Problem]) -> list[Found | None]:
         """The cheapest policy for each problem; None where too many are too close to the cheapest."""
         paid = np.zeros((len(self.policies), len(problems)))
         actions = problems[0].costs.shape[2]
+        last = int(self.ends.max())
         for s, a, who, chances in self.groups:
             prices = np.empty((chances.shape[1], len(problems)))
             for i, problem in enumerate(problems):
-                prices[: self.steps, i] = problem.costs[: self.steps, s, a]
-                prices[self.steps :, i] = problem.tails[self.steps, s * actions + a]
+                prices[:last, i] = problem.costs[:last, s, a]
+                prices[last:, i] = problem.tails[last, s * actions + a]
             paid[who] += chances @ prices
         return [self._found(problem, paid[:, i]) for i, problem in enumerate(problems)]
 
     def _found(self, problem: Problem, paid: Floats) -> Found | None:
         steps = problem.costs.shape[0]
-        error = 1e-13 * steps + (0.0 if self.is_whole else 0.5 * ROUGH * float(problem.spans[self.steps]))
-        close = np.flatnonzero(paid <= paid.min() + 2.0 * error)
+        errors = 1e-13 * steps + 0.5 * ROUGH * problem.spans[self.ends + 1]
+        close = np.flatnonzero(paid - errors <= (paid + errors).min())
         if len(close) > CLOSE:
             return None
         policies = np.maximum(self.policies[close], 0)
-        exact = np.array([kernels.chains.value(self.chains.rows, problem, policy) for policy in policies])
+        exact = np.array([self.chains.value(problem, policy) for policy in policies])
         winner = int(exact.argmin())
         bound = float(exact[winner]) - evaluation_error(problem)
         return Found(policies[winner].copy(), bound, len(self.policies))

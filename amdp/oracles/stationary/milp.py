@@ -85,9 +85,18 @@ class _Highs:
                 break
         info = highs.getInfo()
         bound = max(markov, float(info.mip_dual_bound)) if status not in _FAILURES else markov
-        policy = self._policy(highs) if info.primal_solution_status == _FEASIBLE else incumbent
-        note = "" if status == highspy.HighsModelStatus.kOptimal else highs.modelStatusToString(status)
-        return Found(policy, bound, max(0, int(info.mip_node_count)), note)
+        policy = incumbent
+        if info.primal_solution_status == _FEASIBLE:  # within the tolerances: the policy itself may be dearer
+            policy = self._chains.cheaper(problem, self._policy(highs), incumbent)
+        return Found(policy, bound, max(0, int(info.mip_node_count)), self._note(highs, status))
+
+    def _note(self, highs: Any, status: Any) -> str:
+        if status == highspy.HighsModelStatus.kOptimal:
+            return ""
+        # Ctrl-C raises, so that an interrupt that comes here is that of the clock.
+        if status in _STOPPED:
+            return f"stopped at {self._settings.seconds:g} seconds"
+        return str(highs.modelStatusToString(status))
 
     def _policy(self, highs: Any) -> Policy:
         _, states, actions = self._chains.shape
@@ -97,6 +106,7 @@ class _Highs:
 
 
 _FEASIBLE = highspy.SolutionStatus.kSolutionStatusFeasible
+_STOPPED = (highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kInterrupt)
 _FAILURES = (
     highspy.HighsModelStatus.kInfeasible,
     highspy.HighsModelStatus.kUnboundedOrInfeasible,

@@ -92,6 +92,14 @@ class Chains:
         kernels.chains.add_up(cost, tails, spans)
         return Problem(cost, tails, spans, self.initial, STOP, SLACK * steps, lanes)
 
+    def value(self, problem: Problem, policy: Policy) -> float:
+        """The cost of one policy over all steps."""
+        return float(kernels.chains.value(self.rows, problem, policy))
+
+    def cheaper(self, problem: Problem, first: Policy, second: Policy) -> Policy:
+        """The cheaper of two policies; the first if they cost the same."""
+        return second if self.value(problem, second) < self.value(problem, first) else first
+
     def markov_bound(self, cost: Floats) -> float:
         """The cost of the best policy that may choose by step as well: by backward induction."""
         return float(self.kernel.cheapest(cost[None]).values[0, 0, self.initial])

@@ -81,7 +81,8 @@ class _Pulp:
         model.solve(_command(self._settings, watch.left))
         if model.sol_status not in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
             return Found(incumbent, markov, note=pulp.LpStatus[model.status])
-        policy = _policy(self._chains, choices)
+        # Solvers may take choices that are whole only within their tolerances.
+        policy = self._chains.cheaper(problem, _policy(self._chains, choices), incumbent)
         # PuLP says Optimal of runs that a limit stopped; `sol_status` tells them apart.
         if model.sol_status != pulp.LpSolutionOptimal:
             return Found(policy, markov, note="stopped at a limit")
