@@ -23,10 +23,13 @@ from amdp.kernels.rows import FlowRows, Iterate
 TINY = 1e-280  # chances below are carried as logarithms only
 BAND = 600.0  # logarithms that are carried forward together
 NEAR = 0.1  # a start with a smaller gap is taken as it is
+SETTLED = 1e-6  # an excess that rare states may keep
 SHORTEST = 1e-4  # of a Newton step
 PRODUCTS = 400  # that conjugate gradients may take for one step
 MOST = 1e280  # the largest factor of weights; beyond it their scale is changed
 ROUNDING = 1e-14  # of the sum of a row
+NEGLIGIBLE = 40.0  # by how much the logarithm of an addend may lie below that of the sum to count
+LEAST = -745.0  # the logarithm of the smallest number
 SAFE = 600.0  # products of weights and prices within this range of logarithms do not underflow
 
 # Sums may be taken in any one order: nothing is compared for equality here.
@@ -49,7 +52,7 @@ def _expect(chances, later, out):
 
 @_inner
 def _dot(left, i, right, j, size):
-    """Of the rows `left[i]` and `right[j]`, their first `size` entries; a view of a row would cost as much as the sum."""
+    """Of the first entries of the rows `left[i]` and `right[j]`; views of rows would cost as much as the sum."""
     total = 0.0
     for k in range(size):
         total += left[i, k] * right[j, k]
@@ -181,9 +184,12 @@ def tilt(weights, lower, upper, h, row, factor):
             loose += 0.0 if is_low or is_high else weights[y]
         excess = fixed + factor * loose - 1.0
         if abs(excess) <= ROUNDING:
-            # What is left for the free entries may itself be rounding only.
             wanted = (1.0 - fixed) / loose if loose > 0.0 else factor
-            return wanted if abs(wanted - factor) <= 1e-9 * factor else factor
+            if abs(wanted - factor) <= 1e-9 * factor:
+                return wanted
+            # What is left for the free entries is rounding only: they get no more than where a bound is just met.
+            turn = _next_turn(weights, lower, upper, h, row, factor, True) * (1.0 + 1e-12)
+            return min(factor, turn) if turn > 0.0 else factor
         if excess > 0.0:
             above = min(above, factor)
         else:
@@ -298,9 +304,10 @@ def _couple_box(chances, free, loose, h, mass, here, later, flow, out, out_later
             mean += free[h, row, y] * later[y]
         moved = mass[row] * (here[row // actions] - total)
         out[row // actions] += moved
-        mean = mean / loose[h, row] if loose[h, row] > 0.0 else 0.0
+        bends = loose[h, row] > TINY  # the inverse of less may be infinite
+        mean = mean / loose[h, row] if bends else 0.0
         for y in range(later.size):
-            bent = mass[row] * free[h, row, y] * (later[y] - mean)
+            bent = mass[row] * free[h, row, y] * (later[y] - mean) if bends else 0.0
             out_later[y] += bent - chances[h, row, y] * moved
 
 
@@ -356,10 +363,11 @@ def _assemble_box(chances, free, loose, h, mass, root, later, scratch, block, co
     for row in range(mass.size):
         if mass[row] == 0.0:
             continue
-        inverse = 1.0 / loose[h, row] if loose[h, row] > 0.0 else 0.0
+        bends = loose[h, row] > TINY  # the inverse of less may be infinite
+        inverse = 1.0 / loose[h, row] if bends else 0.0
         for y in range(later.size):
             moved[y] = chances[h, row, y] * later[y]
-            bent[y] = free[h, row, y] * later[y]
+            bent[y] = free[h, row, y] * later[y] if bends else 0.0
             couplings[y, row // actions] -= mass[row] * moved[y] * root[row // actions]
         for y in range(later.size):
             block[y, y] += mass[row] * bent[y] * later[y]
@@ -429,15 +437,17 @@ def evaluate(rows, pairs, initial, reached, known, prices, now):
     """Policy, occupancy and excess at these prices, into `now`; the gap. `known`: as for `backward`."""
     backward(rows, pairs, reached, known, prices, now)
     if not _walk(rows, initial, reached, now):
-        _walk_in_logs(rows, initial, now)
+        _walk_in_logs(rows, initial, prices, now)
     gap = 0.0
     for h in range(prices.shape[0]):
         for s in range(prices.shape[1]):
             now.excess[h, s] = 0.0
-            if reached[h, s] and now.log_chance[h, s] > -np.inf:
-                excess = prices[h, s] + now.total[h, s] - now.log_chance[h, s]
+            if reached[h, s]:
+                # A chance that is lost even as a logarithm counts as the smallest number: what leaves is charged.
+                log_chance = now.log_chance[h, s] if now.log_chance[h, s] != -np.inf else LEAST
+                excess = prices[h, s] + now.total[h, s] - log_chance
                 now.excess[h, s] = excess
-                gap += _bregman(now.chance[h, s], now.log_chance[h, s], excess)
+                gap += _bregman(now.chance[h, s], log_chance, excess)
     return gap
 
 
@@ -472,8 +482,8 @@ def _walk(rows, initial, reached, now):
 
 
 @_inner
-def _walk_in_logs(rows, initial, now):
-    """Occupancy as logarithms: the mass of a step goes forward in bands that do not underflow."""
+def _walk_in_logs(rows, initial, prices, now):
+    """Occupancy as logarithms: over a kernel the mass of a step goes forward in bands that do not underflow."""
     steps, states = now.total.shape
     actions = now.policy.shape[1] // states
     now.log_chance[:] = -np.inf
@@ -484,6 +494,9 @@ def _walk_in_logs(rows, initial, now):
     for h in range(steps - 1):
         for row in range(log_mass.size):
             log_mass[row] = now.log_chance[h, row // actions] + now.log_policy[h, row]
+        if rows.chances.shape[0] > 0:
+            _carry_logs(rows, h, log_mass, prices[h + 1], now.log_chance[h + 1])
+            continue
         while True:
             top = _highest(log_mass)
             if not -np.inf < top < np.inf:  # prices beyond all bounds leave NaN
@@ -502,6 +515,26 @@ def _walk_in_logs(rows, initial, now):
             now.chance[h, s] = np.exp(now.log_chance[h, s])
             for row in range(s * actions, (s + 1) * actions):
                 now.mass[h, row] = now.chance[h, s] * now.policy[h, row]
+
+
+@_inner
+def _carry_logs(rows, h, log_mass, later, out):
+    """Add to `out[y]` what pairs of a box bring to each next state, all as logarithms."""
+    for row in range(log_mass.size):
+        if log_mass[row] > -np.inf:
+            for y in range(out.size):
+                brought = log_mass[row] + _log_move(rows, h, row, y, later[y])
+                if brought > out[y] - NEGLIGIBLE:
+                    out[y] = _add_logs(out[y], brought)
+
+
+@_inner
+def _log_move(rows, h, row, y, price):
+    """The logarithm of a chosen chance: a number also where the chance itself is none."""
+    if rows.free[h, row, y] == 0.0 and rows.chances[h, row, y] > 0.0:
+        is_low = rows.chances[h, row, y] == rows.lower[h, row, y]
+        return rows.log_lower[h, row, y] if is_low else rows.log_upper[h, row, y]
+    return min(rows.tilt[h, row] + rows.log_weights[h, row, y] - price, rows.log_upper[h, row, y])
 
 
 @_inner
@@ -714,7 +747,28 @@ def propose(stage, starts, reached, prices, length, u, trial, now):
             elif stage == given + 1:
                 now.log_chance[h, s] = -np.log(count)
             elif stage > given + 2:
-                trial[h, s] = prices[h, s] + length * u[h, s]
+                trial[h, s] = prices[h, s] + length * u[h, s] if length > 0.0 else prices[h, s]
+
+
+@_inner
+def _worst_excess(now):
+    """The largest excess of a state whose chance is a number."""
+    worst = 0.0
+    for h in range(now.chance.shape[0]):
+        for s in range(now.chance.shape[1]):
+            if now.chance[h, s] > TINY:
+                worst = max(worst, abs(now.excess[h, s]))
+    return worst
+
+
+@_inner
+def _is_better(found, gap, value, dual, worst, now, length, tolerance, by_dual):
+    """Whether prices of gap `found` and dual `value` are progress; once the gap is small, the rare states decide."""
+    if gap <= tolerance:
+        return found <= tolerance and _worst_excess(now) < 0.5 * worst
+    if by_dual:
+        return value < dual and found == found
+    return found < (1.0 - 0.1 * length) * gap
 
 
 @_inner
@@ -722,7 +776,8 @@ def solve(rows, pairs, initial, reached, starts, tolerance, limit, exact, prices
     """Newton steps with a line search on the gap, until it is below `tolerance`; gap and steps.
 
     The gap need not fall along a step that is far from the end. Where it does not, steps of the dual problem take
-    over, which has a convex objective to descend on, until the gap is small.
+    over, which has a convex objective to descend on, until the gap is small. Rare states have no share in the gap: for
+    them there are more steps, as long as these help.
 
     There is one place that evaluates prices, for starts and steps alike: it is most of what has to be compiled.
     """
@@ -735,6 +790,8 @@ def solve(rows, pairs, initial, reached, starts, tolerance, limit, exact, prices
     scratch = np.empty((max(2, states) if exact else 1, pairs.shape[1]))
     gap = np.inf
     dual = np.inf
+    worst = np.inf
+    refined = exact and tolerance <= SETTLED * SETTLED  # who asks for rough answers gets them
     by_dual = False
     length = 0.0
     iterations = 0
@@ -751,16 +808,18 @@ def solve(rows, pairs, initial, reached, starts, tolerance, limit, exact, prices
             stage = newton if found <= NEAR else stage + 1
             if stage < newton or found > NEAR:
                 continue
-        elif length == 0.0 or (value < dual if by_dual else found < (1.0 - 0.1 * length) * gap):
+        elif length == 0.0 or _is_better(found, gap, value, dual, worst, now, length, tolerance, by_dual):
             _copy(trial, prices)
             gap = found
         else:
             # Without progress along the step, go back to where it began.
-            length = 0.5 * length if length > SHORTEST else 0.0
+            length = 0.5 * length if length > SHORTEST and gap > tolerance else 0.0
             continue
+        worst = _worst_excess(now)
         dual = value
         stuck = length == 0.0 and iterations > 0
-        if gap <= tolerance or iterations == limit or (stuck and (by_dual or gap <= NEAR)):
+        settled = gap <= tolerance and (worst <= SETTLED or not refined)
+        if settled or iterations == limit or (stuck and (by_dual or gap <= NEAR)):
             return gap, iterations
         by_dual = stuck or (by_dual and not gap <= NEAR)
         if by_dual:
@@ -812,7 +871,8 @@ def project(given_rows, pairs, initial, reached, closed, starts, tolerance, limi
     """Solve, and write the measure `[h, s*a, 1]` over a kernel, `[h, s*a, y]` over a box; gap and iterations.
 
     Unless pairs without weight are `closed`, `reached` taking account of them, nothing is done where there is one, and
-    the iterations are -1. This is what Python calls; it takes `FlowRows` as a plain tuple, which numba recognizes ten times faster.
+    the iterations are -1. This is what Python calls; it takes `FlowRows` as a plain tuple, which numba recognizes ten
+    times faster.
     """
     rows = FlowRows(*given_rows)
     steps, states = prices.shape
@@ -829,6 +889,7 @@ def project(given_rows, pairs, initial, reached, closed, starts, tolerance, limi
         np.empty((steps, states)),
         np.empty((steps, states)),
     )
+    prices[:] = 0.0
     gap, iterations = solve(rows, pairs, initial, reached, starts, tolerance, limit, exact, prices, now)
     for h in range(steps):
         for s in range(states):
@@ -857,12 +918,7 @@ def _has_holes(pairs, reached, actions):
 def _write_row(rows, h, row, pair, later, log_measure):
     """The mass of a pair of a box, spread over its chosen row; all as logarithms."""
     for y in range(later.size):
-        log_measure[y] = -np.inf
-        if rows.free[h, row, y] > 0.0:
-            log_measure[y] = pair + rows.tilt[h, row] + rows.log_weights[h, row, y] - later[y]
-        elif rows.chances[h, row, y] > 0.0:
-            is_low = rows.chances[h, row, y] == rows.lower[h, row, y]
-            log_measure[y] = pair + (rows.log_lower[h, row, y] if is_low else rows.log_upper[h, row, y])
+        log_measure[y] = pair + _log_move(rows, h, row, y, later[y])
 
 
 @_fast

@@ -1,6 +1,6 @@
 """Projection onto L1 balls: against cvxpy with the constraints written out, and UC-O-REPS on top of it."""
 
-from typing import Any
+from typing import Any, cast
 
 import cvxpy
 import numpy as np
@@ -9,13 +9,24 @@ from hypothesis import given, settings
 from numpy.testing import assert_allclose, assert_array_equal
 from worlds import random_kernel, seeds
 
-from amdp import InvalidInput, MarkovPolicies, Segment, UnsupportedDomain, instances, losses, values
+from amdp import (
+    InvalidInput,
+    MarkovPolicies,
+    Projection,
+    Segment,
+    Status,
+    Unsolved,
+    UnsupportedDomain,
+    instances,
+    losses,
+    values,
+)
 from amdp.algorithms.mirror_descent import MirrorDescent
 from amdp.arrays import Floats
 from amdp.deviation import L1Ball
 from amdp.estimators import WholeTable
 from amdp.feedback import FullInformation, Weights
-from amdp.oracles.projection.l1_descent import L1Descent, nearest_rows
+from amdp.oracles.projection.l1_descent import L1Descent, _L1Projector, nearest_rows
 from amdp.seeding import Streams
 from amdp.simulation import Episodic, Game, play
 
@@ -125,3 +136,71 @@ def test_other_domains_and_impossible_points_are_refused() -> None:
     with pytest.raises(InvalidInput, match="no mass on moves that a row of the ball needs"):
         L1Descent().bind(ball_of(1, 0.1)).project(point)
     assert_array_equal(L1Descent().bind(ball_of(1, 0.1)).point_shape, point.shape)
+
+
+@pytest.mark.parametrize("dead", [(0, 0), (2, 1), (2,)], ids=["the start", "a later state", "the last step"])
+def test_a_point_without_mass_on_any_measure_is_refused(dead: tuple[int, ...]) -> None:
+    point = np.zeros((*SHAPE, SHAPE[1]))
+    point[dead] = -np.inf
+    with pytest.raises(InvalidInput, match="no mass on any occupancy measure from state 0"):
+        L1Descent().bind(ball_of(1, 0.1)).project(point)
+
+
+def test_a_state_without_weight_is_avoided_where_the_ball_allows_it() -> None:
+    domain = MarkovPolicies(
+        L1Ball(random_kernel("dense", SHAPE, np.random.default_rng(1)).dense().p, np.full(SHAPE, 2.0))
+    )
+    point = np.zeros((*SHAPE, SHAPE[1]))
+    point[2, 1] = -np.inf
+    found = L1Descent().bind(domain).project(point)
+    assert found.measure[1, :, :, 1].sum() == 0.0
+    assert_allclose(found.measure[2, [0, 2], :, 0].sum(), 1.0)
+    assert np.isfinite(found.objective)
+
+
+def best_found(domain: MarkovPolicies, point: Floats) -> Projection:
+    """The answer, or what was found in place of one."""
+    try:
+        return L1Descent().bind(domain).project(point)
+    except Unsolved as problem:
+        return cast(Projection, problem.plans)
+
+
+@pytest.mark.parametrize("scale", [1.0, 100.0, 1e3, 1e4])
+def test_no_bound_lies_above_a_measure(scale: float) -> None:
+    """Whatever is found, proved or not, is no nearer than its bound, and a wrong answer is not called optimal."""
+    for seed in range(5):
+        domain = ball_of(seed, 0.6)
+        point = scale * np.random.default_rng(seed).normal(size=(*SHAPE, SHAPE[1]))
+        point -= point.max()
+        found = best_found(domain, point)
+        assert (found.status is Status.OPTIMAL) == (found.gap <= 3e-8)
+        exact = L1Descent(iterations=1).bind(domain)
+        assert isinstance(exact, _L1Projector)
+        weights = point.copy()
+        weights[-1, :, :, 1:] = -np.inf
+        for prices in (found.prices, np.zeros(SHAPE[:2]), scale * np.random.default_rng(seed).normal(size=SHAPE[:2])):
+            dual = exact._dual(prices, weights)
+            met = found.measure > 0.0
+            distance = (found.measure[met] * (np.log(found.measure[met]) - weights[met])).sum()
+            assert -dual.value <= distance + 1e-9 * scale
+
+
+def test_weights_too_faint_to_tell_apart_prove_nothing_false() -> None:
+    """Of two moves that the ball forces, the fainter one gives up its mass; no bound may lie above that."""
+    ball = L1Ball(np.full((2, 3, 1, 3), 1 / 3), np.full((2, 3, 1), 0.1))
+    domain = MarkovPolicies(ball)
+    point = np.zeros((2, 3, 1, 3))
+    point[0, 0, 0] = 0.0, -1000.0, -2000.0
+    row = np.array([1 / 3 + 0.05, 1 / 3, 1 / 3 - 0.05])
+    weights = np.exp(point).sum() - np.exp(point[-1, ..., 1:]).sum()
+    by_hand = row @ (np.log(row) - point[0, 0, 0]) + row @ np.log(row) - 2.0 + weights
+    found = best_found(domain, point)
+    assert found.bound <= by_hand + 1e-9
+    assert found.status is not Status.OPTIMAL or found.objective <= by_hand + 1e-6
+
+
+@pytest.mark.parametrize("options", [{"gap": -1.0}, {"gap": np.nan}, {"iterations": 1.5}, {"iterations": 0}])
+def test_settings_that_mean_nothing_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput, match="must be"):
+        L1Descent(**options)

@@ -6,14 +6,18 @@ from worlds import box_around, kernel_inside, random_kernel, random_policies
 from amdp import BernsteinBox, MarkovPolicies, Projector, bind_projection
 from amdp.arrays import Floats
 from amdp.dynamics import Shape
+from amdp.mdp import SingleKernel
 from amdp.oracles.projection.base import point_shape
 
 KINDS = ("dense", "homogeneous", "sparse", "deterministic", "layered")
+BOXES = ("box", "vacuous")
 POINTS = ("mild", "wide", "measure", "one-hot", "three states", "tiny", "thousands", "holes")
 
 
 def random_domain(kind: str, shape: Shape, rng: np.random.Generator) -> MarkovPolicies:
-    """A kernel of some kind, or `box`: all kernels around one."""
+    """A kernel of some kind; `box`: all kernels around one; `vacuous`: all kernels."""
+    if kind == "vacuous":
+        return MarkovPolicies(BernsteinBox.vacuous(shape))
     if kind == "box":
         width = rng.choice((0.05, 0.3, 1.0))
         return MarkovPolicies(box_around(random_kernel("dense", shape, rng), width, rng))
@@ -25,9 +29,11 @@ def random_measure(domain: MarkovPolicies, rng: np.random.Generator) -> Floats:
     policy = random_policies(1, domain.shape, rng)
     dynamics = domain.dynamics
     if not isinstance(dynamics, BernsteinBox):
-        return dynamics.occupancy(policy, domain.initial)[0]  # type: ignore[attr-defined, no-any-return]
+        assert isinstance(dynamics, SingleKernel)
+        occupied: Floats = dynamics.occupancy(policy, domain.initial)[0]
+        return occupied
     kernel = kernel_inside(dynamics, rng)
-    measure = kernel.occupancy(policy, domain.initial)[0][..., None] * kernel.p
+    measure: Floats = kernel.occupancy(policy, domain.initial)[0][..., None] * kernel.p
     measure[-1, :, :, 0], measure[-1, :, :, 1:] = measure[-1].sum(axis=-1), 0.0
     return measure
 

@@ -1,12 +1,15 @@
 """Points that make no sense are refused with their place; solvers that fail are not believed."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from worlds import random_kernel
 
 import amdp
 from amdp import EmptyConfidenceSet, InvalidInput, MarkovPolicies, Unsolved, UnsupportedDomain
-from amdp.oracles.projection import certificate, cvxpy_program
+from amdp.oracles.projection import certificate, cvxpy_program, newton
+from amdp.oracles.projection.base import status_of
 from projection.points import bound, random_domain
 
 ORACLES = ("newton", "cvxpy")
@@ -123,6 +126,40 @@ def test_newton_without_steps_is_unsolved_and_carries_what_it_found(domain: Mark
     assert isinstance(found, amdp.Projection)
     assert found.flow_residual <= 1e-12
     assert found.gap > 1e-9
+
+
+def test_a_proof_is_measured_by_the_steps_and_not_by_the_objective(domain: MarkovPolicies) -> None:
+    hasty = amdp.projection("newton", iterations=0).bind(domain)
+    point = np.random.default_rng(5).normal(size=(3, 3, 2))
+    unreached = point.copy()
+    unreached[0, 1] = np.log(1e12)  # counts in every objective alike
+    for each in (point + np.log(1e12), unreached):
+        with pytest.raises(Unsolved, match="ended feasible"):
+            hasty.project(each)
+    assert status_of(3e-9, 3, 1e-9) is amdp.Status.OPTIMAL
+    for gap in (4e-9, np.inf, np.nan):
+        assert status_of(gap, 3, 1e-9) is amdp.Status.FEASIBLE
+    assert status_of(np.inf, 3, np.inf) is amdp.Status.FEASIBLE
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_a_kernel_is_no_domain(name: str, domain: MarkovPolicies) -> None:
+    with pytest.raises(InvalidInput, match=r"is not a domain; wrap the kernel: MarkovPolicies\(kernel\)"):
+        amdp.bind_projection(name, domain.dynamics)  # type: ignore[arg-type]
+
+
+def test_a_proof_that_the_plain_certificate_contradicts_is_not_believed(monkeypatch: pytest.MonkeyPatch) -> None:
+    domain = random_domain("vacuous", (3, 3, 2), np.random.default_rng(1))
+    point = np.zeros((3, 3, 2, 3))
+    point[1, 2] -= 2000.0  # masses below the smallest number
+    assert bound("newton", domain).project(point).status is amdp.Status.OPTIMAL
+
+    def doubt(*arguments: object) -> amdp.Projection:
+        return replace(certificate.certified(*arguments), gap=1.0)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(newton, "certified", doubt)
+    with pytest.raises(Unsolved, match=r"ended feasible .* gap 1,"):
+        bound("newton", domain).project(point)
 
 
 def test_an_inaccurate_answer_that_the_check_proves_is_accepted(

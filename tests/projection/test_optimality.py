@@ -1,7 +1,10 @@
 """What the nearest measure must be, by mathematics that no solver had a part in."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import random_kernel, random_rows, seeds, shapes
@@ -9,12 +12,13 @@ from worlds import random_kernel, random_rows, seeds, shapes
 import amdp
 from amdp import BernsteinBox, MarkovPolicies, SparseKernel
 from amdp.mdp import SingleKernel
-from projection.points import KINDS, POINTS, bound, random_domain, random_measure, random_point
+from amdp.oracles.projection.certificate import certified
+from projection.points import BOXES, KINDS, POINTS, bound, random_domain, random_measure, random_point
 
 ORACLES = ("newton", "cvxpy")
 
 
-@given(shapes(5, 5, 4), seeds, st.sampled_from((*KINDS, "box")), st.sampled_from(POINTS))
+@given(shapes(5, 5, 4), seeds, st.sampled_from((*KINDS, *BOXES)), st.sampled_from(POINTS))
 @settings(max_examples=60, deadline=None)
 def test_no_direction_leads_nearer(shape: tuple[int, int, int], seed: int, kind: str, point: str) -> None:
     """`<log(q / w), other - q> >= 0` for every measure `other` that has mass only where `w` has."""
@@ -45,7 +49,7 @@ def test_with_one_step_the_weights_are_divided_by_their_sum(name: str) -> None:
     np.testing.assert_allclose(found.objective, -np.log(total) - 1 + total + rest, rtol=1e-9)
 
 
-@pytest.mark.parametrize("kind", [*KINDS, "box"])
+@pytest.mark.parametrize("kind", [*KINDS, *BOXES])
 @pytest.mark.parametrize("name", ORACLES)
 def test_a_measure_is_its_own_projection(name: str, kind: str) -> None:
     rng = np.random.default_rng(2)
@@ -75,10 +79,71 @@ def test_a_vacuous_box_has_the_weights_themselves_as_rows() -> None:
     rng = np.random.default_rng(4)
     shape = (3, 4, 2)
     domain = MarkovPolicies(BernsteinBox.vacuous(shape))
-    found = bound("newton", domain).project(rng.normal(size=(*shape, 4)))
-    entering = found.measure[:-1].sum(axis=(1, 2))
-    leaving = found.measure[1:].sum(axis=(2, 3))
-    np.testing.assert_allclose(entering, leaving, atol=1e-12)
+    log_point = rng.normal(size=(*shape, 4))
+    found = bound("newton", domain).project(log_point)
+    priced = log_point[:-1] - found.prices[1:, None, None]  # the weights, with what their next states cost
+    expected = scipy.special.softmax(priced, axis=-1)
+    moved = found.measure[:-1]
+    np.testing.assert_allclose(moved, moved.sum(axis=-1, keepdims=True) * expected, atol=1e-12)
+    np.testing.assert_allclose(found.policy[-1], scipy.special.softmax(log_point[-1, :, :, 0], axis=-1))
+
+
+@pytest.mark.parametrize("far", [300.0, 800.0, 1e3, 1e4])
+@pytest.mark.parametrize("kind", [*KINDS, *BOXES])
+def test_a_start_from_far_away_changes_no_answer(kind: str, far: float) -> None:
+    rng = np.random.default_rng(9)
+    domain = random_domain(kind, (3, 3, 2), rng)
+    projector = bound("newton", domain)
+    flat = np.zeros(projector.point_shape)
+    hated, hated_all_over = flat.copy(), -far * rng.random(flat.shape)
+    hated[1, 2] -= far
+    alone = projector.project(flat)
+    for point in (hated, hated_all_over):
+        warm = projector.project(flat, projector.project(point))
+        np.testing.assert_allclose(warm.measure, alone.measure, atol=1e-9)
+        plain = certified(domain, flat, warm.prices, warm.report)
+        assert plain.gap <= 1e-18
+
+
+@pytest.mark.parametrize("name", ORACLES)
+def test_a_start_without_finite_prices_is_ignored(name: str) -> None:
+    domain = random_domain("box", (3, 3, 2), np.random.default_rng(10))
+    projector = bound(name, domain)
+    flat = np.zeros(projector.point_shape)
+    alone = projector.project(flat)
+    for wrong in (np.nan, np.inf):
+        spoiled = replace(alone, prices=np.where(alone.prices == alone.prices.max(), wrong, alone.prices))
+        np.testing.assert_allclose(projector.project(flat, spoiled).measure, alone.measure, atol=1e-9)
+
+
+@pytest.mark.parametrize("scale", [1e3, 3e3, 1e4, 1e5])
+def test_losses_of_thousands_are_solved_over_all_kernels(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    domain = MarkovPolicies(BernsteinBox.vacuous((3, 3, 2)))
+    projector = bound("newton", domain)
+    for _ in range(60):
+        log_point = np.repeat(-scale * rng.random((3, 3, 2, 1)), 3, axis=-1)
+        found = projector.project(log_point)
+        assert certified(domain, log_point, found.prices, found.report).gap <= 1e-9
+        # Nothing is lost: every move that may be made keeps a logarithm.
+        assert np.isfinite(found.log_measure[0, 0]).all()
+        assert np.isfinite(found.log_measure[1]).all()
+        assert np.isfinite(found.log_measure[2, :, :, 0]).all()
+
+
+def test_a_state_that_was_hated_comes_back() -> None:
+    """An update by a loss and one by its opposite: the first answer must not have lost a state for good."""
+    domain = MarkovPolicies(BernsteinBox.vacuous((3, 3, 2)))
+    projector = bound("newton", domain)
+    loss = np.zeros(projector.point_shape)
+    loss[1, 2] = 1000.0
+    start = projector.project(np.zeros(projector.point_shape))
+    hated = projector.project(start.log_measure - loss)
+    assert hated.measure[1, 2].sum() < 1e-100
+    # Half of what the loss takes is taken from the moves into the state: x (log x - log x0) counts in two steps.
+    np.testing.assert_allclose(hated.log_measure[0, 0, :, 2], -500.0, atol=5.0)
+    back = projector.project(hated.log_measure + loss)
+    np.testing.assert_allclose(back.measure, start.measure, atol=1e-8)
 
 
 def test_sparse_and_dense_kernels_project_alike() -> None:
@@ -90,7 +155,7 @@ def test_sparse_and_dense_kernels_project_alike() -> None:
     np.testing.assert_allclose(one.measure, other.measure, atol=1e-12)
 
 
-@given(shapes(4, 4, 3), seeds, st.sampled_from((*KINDS, "box")))
+@given(shapes(4, 4, 3), seeds, st.sampled_from((*KINDS, *BOXES)))
 @settings(max_examples=30, deadline=None)
 def test_a_warm_start_changes_no_answer(shape: tuple[int, int, int], seed: int, kind: str) -> None:
     rng = np.random.default_rng(seed)
@@ -125,7 +190,7 @@ def test_policies_are_uniform_where_no_mass_is() -> None:
 
 @pytest.mark.parametrize("weight", [-20.0, -200.0, -2000.0])
 def test_rare_branches_have_the_mass_that_is_due_to_them(weight: float) -> None:
-    """A branch of mass `x` pays for its entropy in each of four steps: `log x` is `(weight + 3 log 2) / 4` at small x."""
+    """A branch of mass `x` pays for entropy in each of four steps: `log x` is `(weight + 3 log 2) / 4` at small x."""
     found = branching(weight)
     by_hand = (weight + 3 * np.log(2.0)) / 4
     np.testing.assert_allclose(found.log_measure[0, 0, 1], by_hand, atol=4 * np.exp(by_hand) + 1e-7)

@@ -17,6 +17,7 @@ with equality at the optimum. So prices prove an answer, and are where the next 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
@@ -131,12 +132,12 @@ class Projector(ABC):
         return result
 
     def start(self, near: Projection | None) -> Floats | None:
-        """The prices of an earlier answer, if there is one, or `InvalidInput` if it has another shape."""
+        """The prices of an earlier answer, if it has finite ones, or `InvalidInput` if it has another shape."""
         if near is None:
             return None
         if near.prices.shape != self.point_shape[:2]:
             raise InvalidInput(f"near has prices {near.prices.shape}; the domain asks for {self.point_shape[:2]}")
-        return near.prices
+        return near.prices if np.isfinite(near.prices).all() else None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _bind, (self.oracle, self.domain)
@@ -182,9 +183,12 @@ def point_shape(domain: Domain) -> tuple[int, ...]:
     return (*shape, shape[1]) if isinstance(domain.dynamics, BernsteinBox) else shape
 
 
-def status_of(gap: float, objective: float, tolerance: float) -> Status:
-    """Optimal if the gap proves it, relative to the objective where that is above 1; NaN proves nothing."""
-    return Status.OPTIMAL if gap <= tolerance * max(1.0, abs(objective)) else Status.FEASIBLE
+def status_of(gap: float, steps: int, tolerance: float) -> Status:
+    """Optimal if the gap is at most the tolerance for each step; what is not finite proves nothing.
+
+    The mass of each step is 1. The objective is no scale: it holds also the weights that no measure can reach.
+    """
+    return Status.OPTIMAL if isfinite(gap) and gap <= tolerance * steps else Status.FEASIBLE
 
 
 def _bind(oracle: ProjectionOracle, domain: Domain) -> Projector:

@@ -149,7 +149,10 @@ def certified(domain: MarkovPolicies, log_point: Floats, prices: Floats, report:
     met = log_chance > -np.inf
     kept = np.where(met, prices, 0.0)
     excess = kept[met] + log_total[met] - log_chance[met]
-    gap = _gap(log_chance[met], excess)
+    # What would leave a state that no mass enters is charged in full.
+    lost = ~met & (weights.reshape(*prices.shape, -1) > -np.inf).any(axis=-1)
+    with np.errstate(over="ignore"):
+        gap = _gap(log_chance[met], excess) + float(np.exp(prices[lost] + log_total[lost]).sum())
     return Projection(
         log_measure,
         kept,

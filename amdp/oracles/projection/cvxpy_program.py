@@ -46,7 +46,7 @@ class CvxpyProjection:
 
     solver: str = "CLARABEL"
     seconds: float = inf  # for each solve
-    gap: float = 1e-8  # relative to the objective where that is above 1
+    gap: float = 1e-8  # that must be proved, for each step
     requires: ClassVar[tuple[str, ...]] = ("cvxpy",)
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ class _CvxpyProjector(Projector):
         report = Report(type(self.oracle).__name__, 0.0, program.iterations, solver=program.name, note=note)
         found = [self._certified(point, weights, each, report) for each in candidates]
         best = min(found, key=lambda each: each.gap if each.gap == each.gap else inf)
-        proved = status_of(best.gap, best.objective, self.oracle.gap)
+        proved = status_of(best.gap, len(point), self.oracle.gap)
         took = report._replace(seconds=perf_counter() - began)
         return replace(best, status=proved, report=took).require(Status.OPTIMAL)
 

@@ -10,29 +10,37 @@ a ball nearest to `u` is `max(c u, min(d u, center))`: half the radius lies abov
 """
 
 from dataclasses import dataclass
+from math import inf
 from time import perf_counter
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy
 
-from amdp.arrays import Floats
+from amdp.arrays import Bools, Floats, require_whole
 from amdp.deviation import L1Ball
 from amdp.errors import InvalidInput
 from amdp.mdp import Domain, MarkovPolicies
 from amdp.oracles.base import Report, Status
 from amdp.oracles.projection.base import Projection, Projector, status_of
+from amdp.oracles.solving import require_limits
 
-FAINT = 600.0  # weights below exp(-600) of the largest of their row are raised to that
+FAINT = 600.0  # priced weights below exp(-600) of the largest of their row are raised to that, which lowers the bound
 
 
 @dataclass(frozen=True)
 class L1Descent:
     """Minimize `KL(q || w)` over the occupancy measures of an L1 ball."""
 
-    gap: float = 1e-8  # relative to the objective where that is above 1
+    gap: float = 1e-8  # that must be proved, for each step
     iterations: int = 2000
     requires: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        require_limits(inf, self.gap)
+        require_whole("iterations", self.iterations)
+        if self.iterations < 1:
+            raise InvalidInput(f"iterations = {self.iterations}; it must be at least 1")
 
     def supports(self, domain: Domain) -> bool:
         """Markov policies over an L1 ball."""
@@ -66,7 +74,7 @@ class _L1Projector(Projector):
         began = perf_counter()
         point = self.checked(log_point).copy()
         point[-1, :, :, 1:] = -np.inf
-        self._require_weight(point)
+        self._close(point)
         at = self.start(near)
         found = scipy.optimize.minimize(
             self._sloped,
@@ -87,18 +95,35 @@ class _L1Projector(Projector):
         met = measure > 0.0
         distance = float((measure[met] * (np.log(measure[met]) - point[met])).sum())
         objective = distance + float(np.exp(point).sum() - measure.sum())
-        gap = float(np.maximum(0.0, distance + dual.value))  # NaN stays NaN, and proves nothing
+        gap = abs(distance + dual.value)  # below zero by rounding only: more would be no proof
         with np.errstate(divide="ignore"):
             log_measure = np.log(measure)
         residuals = self._imbalance(measure), self._excess(dual.rows)
-        status = status_of(gap, objective, self.oracle.gap)
+        status = status_of(gap, len(point), self.oracle.gap)
         return Projection(log_measure, prices, objective, gap, *residuals, status, report)
 
-    def _require_weight(self, point: Floats) -> None:
-        """Refuse pairs with weight on some moves, but not on enough of them for any row of their ball."""
-        without = np.isneginf(point[:-1])
-        barred = np.where(without, self._ball.center[:-1], 0.0).sum(axis=-1)
-        if ((barred > self._ball.radius[:-1] / 2.0 + 1e-12) & ~without.all(axis=-1)).any():
+    def _close(self, point: Floats) -> None:
+        """Take the weight of moves into states without any, backward; refuse what leaves no row or no start."""
+        dead = np.asarray(np.isneginf(point[-1, :, :, 0]).all(axis=-1))
+        for h in reversed(range(len(point) - 1)):
+            self._require_weight(h, point[h])
+            point[h][..., dead] = -np.inf
+            point[h][self._barred(h, point[h])] = -np.inf
+            dead = np.asarray(np.isneginf(point[h]).all(axis=(1, 2)))
+        if dead[self.domain.initial]:
+            raise InvalidInput(
+                f"the point has no mass on any occupancy measure from state {self.domain.initial}; give weight to the "
+                "actions that should stay possible"
+            )
+
+    def _barred(self, h: int, weights: Floats) -> Bools:
+        """The pairs `[s, a]` without weight on enough moves for any row of their ball."""
+        needed = np.where(np.isneginf(weights), self._ball.center[h], 0.0).sum(axis=-1)
+        return np.asarray(needed > self._ball.radius[h] / 2.0 + 1e-12)
+
+    def _require_weight(self, h: int, weights: Floats) -> None:
+        """Refuse pairs with weight on some moves, but not on enough of them."""
+        if (self._barred(h, weights) & ~np.isneginf(weights).all(axis=-1)).any():
             raise InvalidInput("the point has no mass on moves that a row of the ball needs; give weight to all moves")
 
     def _sloped(self, flat: Floats, point: Floats) -> tuple[float, Floats]:
@@ -113,8 +138,9 @@ class _L1Projector(Projector):
         value = 0.0
         for h in range(steps):
             if h < steps - 1:
-                rows[h] = nearest_rows(point[h] - prices[h + 1], self._ball.center[h], self._ball.radius[h])
-                phi = np.where(np.isneginf(point[h]).all(axis=-1), np.inf, _cost(rows[h], point[h], prices[h + 1]))
+                priced = _raised(point[h] - prices[h + 1])
+                rows[h] = nearest_rows(priced, self._ball.center[h], self._ball.radius[h])
+                phi = np.where(np.isneginf(priced).all(axis=-1), np.inf, _cost(rows[h], priced))
             else:
                 phi = -point[h, :, :, 0]
             here = prices[h][:, None] - phi
@@ -151,8 +177,7 @@ class _L1Projector(Projector):
 
 def nearest_rows(log_weights: Floats, center: Floats, radius: Floats) -> Floats:
     """The rows of a ball that are nearest, in relative entropy, to weights given as logarithms `[..., y]`."""
-    faintest = log_weights.max(axis=-1, keepdims=True) - FAINT
-    free = _shares(np.where(np.isneginf(log_weights), -np.inf, np.maximum(log_weights, faintest)))
+    free = _shares(_raised(log_weights))
     inside = np.abs(free - center).sum(axis=-1) <= radius
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(free > 0.0, center / free, np.inf)
@@ -171,10 +196,17 @@ def nearest_rows(log_weights: Floats, center: Floats, radius: Floats) -> Floats:
     return result
 
 
-def _cost(rows: Floats, weights: Floats, prices: Floats) -> Floats:
-    """`sum_y p (log p - log w + v)`, `[s, a]`."""
+def _raised(log_weights: Floats) -> Floats:
+    """Weights that are not lost beside the largest of their row; no row costs more by them, so bounds stay bounds."""
+    faintest = log_weights.max(axis=-1, keepdims=True) - FAINT
+    result: Floats = np.where(np.isneginf(log_weights), -np.inf, np.maximum(log_weights, faintest))
+    return result
+
+
+def _cost(rows: Floats, priced: Floats) -> Floats:
+    """`sum_y p (log p - log w)`, `[s, a]`, for weights that hold the prices."""
     met = rows > 0.0
-    terms = np.log(np.where(met, rows, 1.0)) - np.where(met, weights, 0.0) + prices
+    terms = np.log(np.where(met, rows, 1.0)) - np.where(met, priced, 0.0)
     result: Floats = (np.where(met, rows, 0.0) * terms).sum(axis=-1)
     return result
 

@@ -21,9 +21,10 @@ from amdp.kernels.rows import DenseRows, FlowRows, SparseRows
 from amdp.mdp import Domain, MarkovPolicies, SingleKernel
 from amdp.oracles.base import Report, Status
 from amdp.oracles.projection.base import Projection, Projector, projects_onto, status_of
-from amdp.oracles.projection.certificate import supported
+from amdp.oracles.projection.certificate import certified, supported
 
 NARROW = 8.0  # a range of logarithms in which Newton's method has not failed yet
+FAINT = -600.0  # the logarithm of masses that the sums of compiled code may lose
 Arrays = tuple[Any, ...]  # what the compiled code takes for `FlowRows`
 
 
@@ -32,7 +33,7 @@ class NewtonProjection:
     """Minimize `KL(q || w)` over occupancy measures by feasible Newton steps on the prices."""
 
     accuracy: float = 1e-10  # in L1, of each step of the measure: the gap aimed at is half its square
-    gap: float = 1e-9  # that must be proved, relative to the objective where that is above 1
+    gap: float = 1e-9  # that must be proved, for each step
     iterations: int = 100
     factored_states: int = 48  # up to here steps are solved by block factors, above by conjugate gradients
     requires: ClassVar[tuple[str, ...]] = ()
@@ -51,7 +52,7 @@ class NewtonProjection:
 
     def bind(self, domain: Domain) -> Projector:
         """Find which states can be reached; over a box, also lay out the bounds."""
-        over_box = isinstance(domain.dynamics, BernsteinBox)
+        over_box = projects_onto(domain) and isinstance(domain.dynamics, BernsteinBox)
         return _BoxProjector(self, domain) if over_box else _KernelProjector(self, domain)
 
 
@@ -63,10 +64,17 @@ class _NewtonProjector(Projector):
         """The measure nearest to `exp(log_point)`."""
         began = perf_counter()
         point = np.array(self.checked(log_point), order="C")
-        found = self._projected(point, self.start(near), began)
+        start = self.start(near)
+        found = self._proved(point, start, began)
+        if found.status is not Status.OPTIMAL and start is not None:
+            found = self._proved(point, None, began)
         if found.status is not Status.OPTIMAL:
             found = self._annealed(point, found, began)
         return found.require(Status.OPTIMAL)
+
+    def _proved(self, point: Floats, start: Floats | None, began: float) -> Projection:
+        """The answer for a point, with a second proof where there is reason for one."""
+        return self._projected(point, start, began)
 
     @abstractmethod
     def _projected(self, point: Floats, start: Floats | None, began: float) -> Projection:
@@ -79,10 +87,10 @@ class _NewtonProjector(Projector):
         found, iterations = failed, failed.report.iterations
         for power in range(-doublings, 1):
             start = None if power == -doublings else 2.0 * found.prices
-            found = self._projected(point * 2.0**power, start, began)
+            found = self._proved(point * 2.0**power, start, began)
             iterations += found.report.iterations
         report = found.report._replace(iterations=iterations, rebuilds=1, note="annealed")
-        return replace(found if found.gap < failed.gap else failed, report=report)
+        return replace(failed if failed.gap <= found.gap else found, report=report)
 
     def _solved(
         self, rows: Arrays, pairs: Floats, reached: Bools, closed: bool, start: Floats | None, log_measure: Floats
@@ -99,7 +107,7 @@ class _NewtonProjector(Projector):
             reached,
             closed,
             starts,
-            0.5 * settings.accuracy**2,
+            min(0.5 * settings.accuracy**2, settings.gap * steps),
             settings.iterations,
             states <= settings.factored_states,
             prices,
@@ -112,7 +120,7 @@ class _NewtonProjector(Projector):
     ) -> Projection:
         prices, gap, iterations = found
         report = Report("NewtonProjection", perf_counter() - began, iterations)
-        status = status_of(gap, judged[0], self.oracle.gap)
+        status = status_of(gap, len(log_measure), self.oracle.gap)
         return Projection(log_measure, prices, judged[0], gap, judged[1], judged[2], status, report)
 
 
@@ -164,6 +172,17 @@ class _BoxProjector(_NewtonProjector):
             rows.lower, rows.upper, np.exp(point), point, self.domain.initial, np.exp(log_measure), log_measure
         )
         return self._answer(log_measure.reshape(self.point_shape), found, judged, began)
+
+    def _proved(self, point: Floats, start: Floats | None, began: float) -> Projection:
+        """Where masses are too small for the compiled sums, the plain certificate has to agree."""
+        found = self._projected(point, start, began)
+        faint = (found.log_measure > -inf) & (found.log_measure < FAINT)
+        if found.status is not Status.OPTIMAL or not faint.any():
+            return found
+        plain = certified(self.domain, point, found.prices, found.report)
+        if status_of(plain.gap, len(point), self.oracle.gap) is Status.OPTIMAL:
+            return found
+        return replace(found, gap=max(found.gap, plain.gap), status=Status.FEASIBLE)
 
     def _laid_out(self) -> FlowRows:
         """Rows with room for the weights and for what is chosen: new ones, so that no answer depends on the last."""
