@@ -76,10 +76,13 @@ def require_index(name: str, index: int, size: int) -> None:
         raise InvalidInput(f"{name} = {index}; it must be between 0 and {size - 1}")
 
 
-def require_whole(name: str, value: object) -> None:
-    """Refuse what is not a whole number."""
+def require_whole(name: str, value: object, least: int | None = None, most: int | None = None) -> None:
+    """Refuse what is not a whole number, or lies outside the given ends."""
     if not isinstance(value, int | np.integer):
         raise InvalidInput(f"{name} = {value!r}; it must be a whole number")
+    if (least is not None and value < least) or (most is not None and value > most):
+        ends = f"at least {least}" if most is None else f"{least} .. {most}"
+        raise InvalidInput(f"{name} = {value!r}; it must be a whole number, {ends}")
 
 
 def one_hot(actions: NDArray[np.integer], n_actions: int) -> Policies:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from amdp.arrays import require_whole
 from amdp.errors import InvalidInput
 
 Ints = NDArray[np.int64]
@@ -73,22 +74,22 @@ def none(rounds: int) -> Delays:
 
 def fixed(rounds: int, delay: int) -> Delays:
     """The same delay in all rounds: `d_k = delay`."""
-    _require_whole("rounds", rounds, 1)
-    _require_whole("delay", delay, 0)
+    require_whole("rounds", rounds, 1, LONGEST)
+    require_whole("delay", delay, 0, LONGEST)
     return Delays(np.full(rounds, delay))
 
 
 def uniform(rounds: int, low: int, high: int, rng: np.random.Generator) -> Delays:
     """Each `d_k` uniform on `low .. high`, both included."""
-    _require_whole("rounds", rounds, 1)
-    _require_whole("low", low, 0)
-    _require_whole("high", high, low)
+    require_whole("rounds", rounds, 1, LONGEST)
+    require_whole("low", low, 0, LONGEST)
+    require_whole("high", high, low, LONGEST)
     return Delays(rng.integers(low, high, size=rounds, endpoint=True))
 
 
 def geometric(rounds: int, mean: float, rng: np.random.Generator) -> Delays:
     """Each `d_k` geometric from 0 on: `P(d_k = i) = p (1 - p)^i` with `p = 1 / (1 + mean)`."""
-    _require_whole("rounds", rounds, 1)
+    require_whole("rounds", rounds, 1, LONGEST)
     if not 0.0 <= mean <= 1e15:  # beyond it numpy's whole numbers end
         raise InvalidInput(f"mean = {mean!r}; it must be between 0 and 1e15")
     return Delays(rng.geometric(1.0 / (1.0 + mean), size=rounds) - 1)
@@ -99,23 +100,23 @@ def bursts(rounds: int, every: int, length: int) -> Delays:
 
     `d_k = max(0, length - 1 - k mod every)`.
     """
-    _require_whole("rounds", rounds, 1)
-    _require_whole("length", length, 1)
-    _require_whole("every", every, length)
+    require_whole("rounds", rounds, 1, LONGEST)
+    require_whole("length", length, 1, LONGEST)
+    require_whole("every", every, length, LONGEST)
     return Delays(np.maximum(length - 1 - np.arange(rounds) % every, 0))
 
 
 def one_huge(rounds: int, at: int, delay: int) -> Delays:
     """One late feedback: `d_at = delay`, and 0 elsewhere."""
-    _require_whole("rounds", rounds, 1)
-    _require_whole("at", at, 0, rounds - 1)
-    _require_whole("delay", delay, 0)
+    require_whole("rounds", rounds, 1, LONGEST)
+    require_whole("at", at, 0, rounds - 1)
+    require_whole("delay", delay, 0, LONGEST)
     return Delays(np.where(np.arange(rounds) == at, delay, 0))
 
 
 def all_at_end(rounds: int) -> Delays:
     """Everything arrives at the end of the last round: `d_k = K - 1 - k`."""
-    _require_whole("rounds", rounds, 1)
+    require_whole("rounds", rounds, 1, LONGEST)
     return Delays(np.arange(rounds)[::-1])
 
 
@@ -171,8 +172,3 @@ def _whole_numbers(values: ArrayLike) -> Ints:
         k = int(np.argmin(fine))
         raise InvalidInput(f"delays[k={k}] = {given[k].item()!r}; it must be a whole number, 0 .. {LONGEST}")
     return given.astype(np.int64)
-
-
-def _require_whole(name: str, value: object, least: int, most: int = LONGEST) -> None:
-    if not isinstance(value, int | np.integer) or not least <= value <= most:
-        raise InvalidInput(f"{name} = {value!r}; it must be a whole number, {least} .. {most}")

@@ -13,7 +13,7 @@ from math import cos, pi, prod, sin
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amdp.arrays import Floats, floats, located
+from amdp.arrays import Floats, floats, located, require_whole
 from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
 from amdp.losses.base import (
@@ -22,7 +22,6 @@ from amdp.losses.base import (
     CheckedLosses,
     GeneratedLosses,
     LossSequence,
-    require_whole,
     round_rng,
 )
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import ArrayLike, NDArray
 
-from amdp.arrays import Floats, floats, located
+from amdp.arrays import Floats, floats, located, require_whole
 from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
 
@@ -200,9 +200,3 @@ def require_block(low: int, high: int, rounds: int) -> None:
     """Refuse a block of rounds that is not there."""
     if not 0 <= low <= high <= rounds:
         raise InvalidInput(f"rounds {low} .. {high} (not included) were asked for; there are {rounds}")
-
-
-def require_whole(name: str, value: object, least: int) -> None:
-    """Refuse what is not a whole number, or is below `least`."""
-    if not isinstance(value, int | np.integer) or value < least:
-        raise InvalidInput(f"{name} = {value!r}; it must be a whole number, at least {least}")
