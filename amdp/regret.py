@@ -98,10 +98,16 @@ def measure(
     wanted = None if checkpoints is None else _checkpoints(checkpoints, game.rounds)
     planner = bind(game.arena.oracle if oracle is None else oracle, game.arena.domain)
     so_far = np.zeros(game.arena.domain.shape)
+    played_so_far = 0
     carried = np.zeros(6)
     rows: list[Floats] = []
     for block in _blocks(iter(played), so_far.size):
         ks = np.array([one.k for one in block])
+        if not np.array_equal(ks, played_so_far + np.arange(len(ks))):
+            raise InvalidInput(
+                f"rounds {ks[0]} .. {ks[-1]} do not follow the {played_so_far} before them; give all, once"
+            )
+        played_so_far += len(ks)
         tables = [game.table(int(k)) for k in ks]
         spent: list[ArrayLike] = [
             game.arena.charged(block, tables),

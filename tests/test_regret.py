@@ -120,6 +120,14 @@ def test_a_game_without_a_round_at_a_checkpoint_is_refused() -> None:
         measure(game, rounds_of(game, domain)[:2], checkpoints=[4])
 
 
+@pytest.mark.parametrize("order", [[0, 0, 1], [1, 2, 3], [0, 2, 1], [0, 1, 3]])
+def test_rounds_that_are_missing_or_given_twice_are_refused(order: list[int]) -> None:
+    game, domain = world(4)
+    played = rounds_of(game, domain)
+    with pytest.raises(InvalidInput, match="give all, once"):
+        measure(game, [played[k] for k in order])
+
+
 # --- the bound --------------------------------------------------------------------------------------------------------
 
 
