@@ -141,12 +141,25 @@ def learners(domain: MarkovPolicies) -> dict[str, Any]:
     }
 
 
+def by_hand(game: Game, learner: Any, domain: MarkovPolicies, streams: Streams) -> Iterator[Round]:
+    """The undelayed game without a post box: each feedback is learned in its own round."""
+    source = learner.start(domain, streams.learner)
+    for k in range(game.rounds):
+        policy = source.draw(streams.learner)
+        segment = game.arena.kernel.walk(policy, 0, streams.arena.random((SHAPE[0], 2)))
+        weights = learner.weigh(source, segment, streams.learner)
+        told = Bandit.told(game.losses[k], segment, weights)
+        source = learner.learn(learner.observe(source, segment), told)
+        yield Round(k, policy, segment, float(told.losses.sum()), weights.trials, 0.0, 1)
+
+
 @pytest.mark.parametrize("name", ["ftpl", "shared", "literal"])
 def test_delays_of_zero_change_nothing(name: str) -> None:
     game, domain = world()
     undelayed = list(play(game, learners(domain)[name], domain, Streams.from_seed(3)))
     zero = replace(game, delays=delays.none(40))
     same(undelayed, list(play(zero, learners(domain)[name], domain, Streams.from_seed(3))))
+    same(undelayed, list(by_hand(game, learners(domain)[name], domain, Streams.from_seed(3))))
     late = replace(game, delays=delays.fixed(40, 1))
     delayed = list(play(late, learners(domain)[name], domain, Streams.from_seed(3)))
     assert any(one.paid != other.paid for one, other in zip(undelayed, delayed, strict=True))
