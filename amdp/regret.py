@@ -11,7 +11,7 @@ from itertools import islice
 from math import e, log
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from amdp.arrays import Floats
 from amdp.dynamics import Shape
@@ -21,6 +21,7 @@ from amdp.simulation import Game, Round
 
 BLOCK = 256  # rounds that are evaluated together
 BLOCK_NUMBERS = 8_000_000  # losses that are held together
+COLUMNS = 13  # sums over the rounds: see `_columns`
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,8 +34,16 @@ class Regret:
     best_bound: Floats  # [c], no policy pays less
     trials: NDArray[np.int64]  # [c]
     oracle_calls: NDArray[np.int64]  # [c]
-    seconds: Floats  # [c], of the learner
-    paid_entering: Floats = field(default_factory=lambda: np.zeros(0))  # [c], what of `paid` was met in switches
+    paid_entering: Floats  # [c], what of `paid` was met in switches
+    rebuilds: NDArray[np.int64]  # [c], rounds in which what is known of the dynamics changed
+    spent: Floats = field(repr=False)  # [c, 4], seconds of the clock by `Spent`
+    cpu: Floats = field(repr=False)  # [c, 4], seconds of the processor by `Spent`
+
+    @property
+    def seconds(self) -> Floats:
+        """Of the learner, `[c]`."""
+        of_learner: Floats = self.spent[:, :3].sum(axis=1)
+        return of_learner
 
     @property
     def low(self) -> Floats:
@@ -99,7 +108,7 @@ def measure(
     planner = bind(game.arena.oracle if oracle is None else oracle, game.arena.domain)
     so_far = np.zeros(game.arena.domain.shape)
     played_so_far = 0
-    carried = np.zeros(6)
+    carried = np.zeros(COLUMNS)
     rows: list[Floats] = []
     for block in _blocks(iter(played), so_far.size):
         ks = np.array([one.k for one in block])
@@ -109,33 +118,41 @@ def measure(
             )
         played_so_far += len(ks)
         tables = [game.table(int(k)) for k in ks]
-        spent: list[ArrayLike] = [
-            game.arena.charged(block, tables),
-            [one.trials for one in block],
-            [one.trials + 1 for one in block],
-            [one.seconds for one in block],
-            [one.paid_entering for one in block],
-            np.ones(len(block)),
-        ]
-        sums = carried + np.cumsum(np.array(spent).T, axis=0)
+        sums = carried + np.cumsum(_columns(block, game.arena.charged(block, tables)), axis=0)
         keep = np.ones(len(block), dtype=bool) if wanted is None else np.isin(ks + 1, wanted)
-        hindsight = _best(planner, so_far, tables, keep)
+        hindsight = _best(game, planner, so_far, zip(ks, tables, keep, strict=True))
         if keep.any():
-            rows.append(np.column_stack([ks[keep] + 1, sums[keep, :5], hindsight]))
+            rows.append(np.column_stack([ks[keep] + 1, hindsight, sums[keep]]))
         carried = sums[-1]
     if not rows:
         raise InvalidInput("no round was played at a checkpoint")
-    found = np.concatenate(rows).T
-    count, trials, calls = found[[0, 2, 3]].astype(np.int64)
-    _, paid, _, _, seconds, entering, best, bound = found
-    return Regret(count, paid, best, bound, trials, calls, seconds, entering)
+    found = np.concatenate(rows)
+    count, trials, calls, rebuilds = found[:, [0, 4, 5, 7]].T.astype(np.int64)
+    best, bound, paid, entering = found[:, [1, 2, 3, 6]].T
+    return Regret(count, paid, best, bound, trials, calls, entering, rebuilds, found[:, 8:12], found[:, 12:])
 
 
-def _best(planner: Planner, so_far: Floats, tables: list[Floats], keep: NDArray[np.bool_]) -> Floats:
+def _columns(block: list[Round], charged: Floats) -> Floats:
+    """What is summed over the rounds, `[k, COLUMNS]`."""
+    rest = [
+        (
+            one.trials,
+            one.trials + 1,
+            one.paid_entering,
+            one.rebuilt,
+            *one.spent,
+            *one.cpu,
+        )  # the policy played is asked for too
+        for one in block
+    ]
+    return np.column_stack([charged, np.array(rest, dtype=np.float64)])
+
+
+def _best(game: Game, planner: Planner, so_far: Floats, block: Iterable[tuple[int, Floats, bool]]) -> Floats:
     """The least cost and its bound `[c, 2]` after each round to keep; `so_far` grows by all tables."""
     totals = []
-    for table, kept in zip(tables, keep, strict=True):
-        so_far += table
+    for k, table, kept in block:
+        game.arena.gather(so_far, table, int(k))
         if kept:
             totals.append(so_far.copy())
     if not totals:

@@ -5,14 +5,16 @@ policy from the learner's distribution -> segment in the arena -> weights at onc
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from time import perf_counter
-from typing import ClassVar, Protocol
+from functools import cached_property
+from time import perf_counter, thread_time
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from amdp.algorithms.base import Learner, Source
 from amdp.algorithms.switching import Place, PolicySwitching, Visit
 from amdp.arrays import Floats, Policies, require_index, require_whole
+from amdp.chains import rows_of
 from amdp.delays import Delays, none, recorded
 from amdp.dynamics import Segment
 from amdp.errors import InvalidInput
@@ -51,6 +53,10 @@ class Arena(Protocol):
 
     def table(self, losses: LossSequence, k: int) -> Floats:
         """The losses of round `k`, `[h, s, a]`."""
+        ...
+
+    def gather(self, total: Floats, table: Floats, k: int) -> None:
+        """Add the table of round `k` to the losses of all policies so far, `[h, s, a]`, in place."""
         ...
 
     def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
@@ -99,6 +105,10 @@ class Episodic:
     def table(self, losses: LossSequence, k: int) -> Floats:
         """The losses of round `k`, `[h, s, a]`."""
         return losses[k]
+
+    def gather(self, total: Floats, table: Floats, k: int) -> None:
+        """Table by table."""
+        total += table
 
     def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
         """Losses have the shape of the kernel."""
@@ -171,13 +181,13 @@ class Continuing:
         result[first:last] = losses.batch(first, last)[:, 0]
         return result
 
+    def gather(self, total: Floats, table: Floats, k: int) -> None:
+        """They stand at their own steps."""
+        total += table
+
     def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
         """One table a step, no delays."""
-        steps, states, actions = self.kernel.shape
-        if losses.shape != (1, states, actions):
-            raise InvalidInput(f"losses have shape {losses.shape}; a step of the arena asks for {(1, states, actions)}")
-        if len(losses) != steps:
-            raise InvalidInput(f"{len(losses)} tables of losses for {steps} steps; give one a step")
+        _require_steps(self.kernel, losses)
         if delays is not None and (delays.total > 0 or len(delays) != self.rounds(losses)):
             raise InvalidInput(f"{delays}: feedback of a continuing arena comes at the end of its epoch, without delay")
 
@@ -192,6 +202,87 @@ class Continuing:
     def charged(self, played: "Sequence[Round]", tables: Sequence[Floats]) -> Floats:
         """The losses that were met, switches included: their mean is the regret's first term, without a model."""
         return np.array([one.paid for one in played])
+
+
+@dataclass(frozen=True, eq=False)
+class Step(Segment):
+    """One step of an unbroken stream, for learners that choose anew in each; it stands at step 0 of its table."""
+
+    time: int = field(kw_only=True)
+    reached: int = field(kw_only=True)  # the state after it
+
+
+@dataclass(frozen=True, eq=False)
+class Stepwise:
+    """One unbroken stream of all steps of a homogeneous kernel: a round is a step, its policy a choice `[s, a]`.
+
+    The losses have one table `[1, s, a]` for each step. Nothing happens between two policies: whoever wants to be
+    somewhere must walk there.
+    """
+
+    kernel: SingleKernel
+    initial: int = 0
+    oracle: ClassVar[str] = "auto"
+
+    def __post_init__(self) -> None:
+        StationaryPolicies(self.kernel, self.initial)  # refuses what is not homogeneous
+
+    @property
+    def domain(self) -> StationaryPolicies:
+        """All stationary policies."""
+        return StationaryPolicies(self.kernel, self.initial)
+
+    def rounds(self, losses: LossSequence) -> int:
+        """A step each."""
+        return len(losses)
+
+    def table(self, losses: LossSequence, k: int) -> Floats:
+        """The losses of step `k`, `[1, s, a]`."""
+        return losses[k]
+
+    def gather(self, total: Floats, table: Floats, k: int) -> None:
+        """At step `k`."""
+        total[k] += table[0]
+
+    def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
+        """One table a step."""
+        _require_steps(self.kernel, losses)
+        if delays is not None and len(delays) != len(losses):
+            raise InvalidInput(f"{len(delays)} delays for {len(losses)} steps of losses; give one a step")
+
+    def begin(self) -> Place:
+        """The initial state at step 0."""
+        return Place(0, self.initial)
+
+    def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
+        """One step; two uniform numbers, whatever is played."""
+        choose, move = rng.random(2)
+        action = _pick(np.cumsum(policy[place.state]), choose)
+        reached = _pick(self._below[place.state, action], move)
+        step = Step(np.array([place.state]), np.array([action]), time=place.time, reached=reached)
+        return Visit(NOWHERE, step, Place(place.time + 1, reached))
+
+    def charged(self, played: "Sequence[Round]", tables: Sequence[Floats]) -> Floats:
+        """The losses that were met."""
+        return np.array([one.paid for one in played])
+
+    @cached_property
+    def _below(self) -> Floats:
+        return np.cumsum(rows_of(self.kernel), axis=2)
+
+
+def _pick(below: Floats, uniform: float) -> int:
+    """The place that a uniform number falls on, of cumulative chances that may end a little off 1."""
+    return int(np.searchsorted(below, uniform * below[-1], side="right"))
+
+
+def _require_steps(kernel: SingleKernel, losses: LossSequence) -> None:
+    """A table `[1, s, a]` for each step of the kernel."""
+    steps, states, actions = kernel.shape
+    if losses.shape != (1, states, actions):
+        raise InvalidInput(f"losses have shape {losses.shape}; a step of the arena asks for {(1, states, actions)}")
+    if len(losses) != steps:
+        raise InvalidInput(f"{len(losses)} tables of losses for {steps} steps; give one a step")
 
 
 @dataclass(frozen=True, eq=False)
@@ -224,6 +315,21 @@ class Game:
         return self.arena.table(self.losses, k)
 
 
+class Spent(NamedTuple):
+    """Seconds of a round, by who spent them: the oracle works in the first three, each learner's where it asks it."""
+
+    draw: float  # the policy that is played: FTPL plans here
+    weigh: float  # what a loss stands for: FTPL plans once for every trial
+    learn: float  # from one distribution to the next: mirror descent projects here
+    arena: float  # the play, and the losses told
+
+    @classmethod
+    def between(cls, marks: Sequence[float]) -> Self:
+        """From readings of a clock at the begin of a round, and after its draw, play, weighing and learning."""
+        begin, drawn, played, weighed, learned = marks
+        return cls(drawn - begin, weighed - played, learned - weighed, played - drawn)
+
+
 @dataclass(frozen=True, eq=False)
 class Round:
     """What happened in one round."""
@@ -233,10 +339,17 @@ class Round:
     segment: Segment = field(repr=False)  # the steps in which the policy was followed
     paid: float  # the sum of the losses met
     trials: int  # policies sampled for the estimates; the oracle was asked for these and for the one played
-    seconds: float  # of the learner
+    spent: Spent = field(repr=False)  # on the clock
+    cpu: Spent = field(repr=False)  # of the processor, this thread only
+    rebuilt: bool  # what is known of the dynamics changed
     arrived: int  # feedbacks that arrived at its end
     entering: Segment = field(default=NOWHERE, repr=False)  # the steps before the segment, spent on a switch
     paid_entering: float = 0.0  # what of `paid` was met in them
+
+    @property
+    def seconds(self) -> float:
+        """Of the learner."""
+        return self.spent.draw + self.spent.weigh + self.spent.learn
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,25 +375,33 @@ def _rounds(game: Game, learner: Learner[Source], domain: Domain, streams: Strea
     place = game.arena.begin()
     waiting: dict[int, _Pending] = {}
     for k in range(total):
-        began = perf_counter()
+        marks = [_now()]
         policy = source.draw(streams.learner)
-        seconds = perf_counter() - began
+        marks.append(_now())
         entering, segment, place = game.arena.visit(place, policy, streams.arena)
         table = game.table(k)
-        began = perf_counter()
+        marks.append(_now())
         weights = learner.weigh(source, segment, streams.learner)
+        marks.append(_now())
         if k + int(delays.values[k]) < game.rounds:
             waiting[k] = _Pending(segment, weights)
+        known = source.domain.dynamics
         source = learner.observe(source, segment)
+        rebuilt = source.domain.dynamics is not known
         arrivals = delays.arrivals(k)
         for j in arrivals:
             pending = waiting.pop(int(j))
             told = game.table(int(j)) if j != k else table
             source = learner.learn(source, game.feedback.told(told, pending.segment, pending.weights))
-        seconds += perf_counter() - began
+        marks.append(_now())
+        clock, cpu = (Spent.between(readings) for readings in zip(*marks, strict=True))
         lost = float(table[entering.places].sum()) if len(entering.states) else 0.0
         paid = lost + float(table[segment.places].sum())
-        yield Round(k, policy, segment, paid, weights.trials, seconds, len(arrivals), entering, lost)
+        yield Round(k, policy, segment, paid, weights.trials, clock, cpu, rebuilt, len(arrivals), entering, lost)
+
+
+def _now() -> tuple[float, float]:
+    return perf_counter(), thread_time()
 
 
 def _require_playable(game: Game, learner: Learner[Source], domain: Domain, rounds: int) -> None:

@@ -22,7 +22,7 @@ from amdp.feedback import Bandit, Feedback, FullInformation, Weights
 from amdp.losses import CalledLosses, FixedLosses
 from amdp.mdp import Domain, SingleKernel
 from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, Round, play
+from amdp.simulation import Episodic, Game, Round, Spent, play
 
 SHAPE = (3, 3, 2)
 
@@ -141,6 +141,9 @@ def learners(domain: MarkovPolicies) -> dict[str, Any]:
     }
 
 
+UNTIMED = Spent(0.0, 0.0, 0.0, 0.0)
+
+
 def by_hand(game: Game, learner: Any, domain: MarkovPolicies, streams: Streams) -> Iterator[Round]:
     """The undelayed game without a post box: each feedback is learned in its own round."""
     source = learner.start(domain, streams.learner)
@@ -150,7 +153,7 @@ def by_hand(game: Game, learner: Any, domain: MarkovPolicies, streams: Streams) 
         weights = learner.weigh(source, segment, streams.learner)
         told = Bandit.told(game.losses[k], segment, weights)
         source = learner.learn(learner.observe(source, segment), told)
-        yield Round(k, policy, segment, float(told.losses.sum()), weights.trials, 0.0, 1)
+        yield Round(k, policy, segment, float(told.losses.sum()), weights.trials, UNTIMED, UNTIMED, False, 1)
 
 
 @pytest.mark.parametrize("name", ["ftpl", "shared", "literal"])
