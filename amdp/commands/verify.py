@@ -1,0 +1,99 @@
+"""`amdp verify`: the paper's statements, one by one."""
+
+import json
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from amdp.commands.refusals import clear_errors
+from amdp.verification import Effort, Verdict
+from amdp.verification.base import Check
+from amdp.verification.runs import Verified, chosen
+from amdp.verification.runs import verify as verified
+
+FAILED = 3  # the exit code if a statement does not hold
+MARKS = {
+    Verdict.HOLDS: "[green]holds[/green]",
+    Verdict.FAILS: "[red]FAILS[/red]",
+    Verdict.OUT_OF_REACH: "[yellow]out of reach[/yellow]",
+}
+
+
+def verify(
+    names: Annotated[list[str] | None, typer.Argument(help="Checks by name; all if none is given.")] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer samples: about a minute for all.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed, the same findings.")] = 1,
+    listed: Annotated[bool, typer.Option("--list", help="Say what there is to check, and check nothing.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Check the statements of the paper: which hold, which fail, and which say nothing at sizes that can be played.
+
+    Exit code 3 if one fails.
+
+    Example: amdp verify --quick
+
+    Example: amdp verify switch-law --seed 7
+    """
+    with clear_errors():
+        wanted = chosen(names or [])
+        if listed:
+            _list(wanted, as_json)
+            return
+        effort = Effort.QUICK if quick else Effort.FULL
+        if as_json:
+            done = list(verified(wanted, effort, seed))
+            typer.echo(json.dumps([_plain(one) for one in done], indent=2))
+        else:
+            done = _watched(wanted, effort, seed)
+    if any(one.finding.verdict is Verdict.FAILS for one in done):
+        raise typer.Exit(FAILED)
+
+
+def _watched(wanted: list[Check], effort: Effort, seed: int) -> list[Verified]:
+    """A checklist that fills in, or a line for each check if nobody watches."""
+    console = Console()
+    done: list[Verified] = []
+    if not console.is_terminal:
+        for one in verified(wanted, effort, seed):
+            done.append(one)
+            typer.echo(f"{one.finding.verdict:12} {one.check.name:24} {one.seconds:6.1f} s  {one.finding.text}")
+    else:
+        with Live(_checklist(wanted, done), console=console, refresh_per_second=4) as live:
+            for one in verified(wanted, effort, seed):
+                done.append(one)
+                live.update(_checklist(wanted, done))
+    counts = {verdict: sum(one.finding.verdict is verdict for one in done) for verdict in Verdict}
+    console.print(", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count), highlight=False)
+    return done
+
+
+def _checklist(wanted: list[Check], done: list[Verified]) -> Table:
+    table = Table("", "check", "found", "s", expand=True)
+    for one in done:
+        table.add_row(MARKS[one.finding.verdict], one.check.name, one.finding.text, f"{one.seconds:.1f}")
+    for i, check in enumerate(wanted[len(done) :]):
+        table.add_row("[bold]...[/bold]" if i == 0 else "", check.name, f"[dim]{check.claim}[/dim]", "")
+    return table
+
+
+def _list(wanted: list[Check], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps([_described(check) for check in wanted], indent=2))
+        return
+    table = Table("check", "statement", "claim", "rejects", expand=True)
+    for check in wanted:
+        table.add_row(check.name, check.statement, check.claim, "\n".join(check.rejects), end_section=True)
+    Console().print(table)
+
+
+def _described(check: Check) -> dict[str, Any]:
+    kept = ("name", "statement", "claim", "exact", "simulated", "false_alarm", "rejects")
+    return {name: getattr(check, name) for name in kept}
+
+
+def _plain(one: Verified) -> dict[str, Any]:
+    return _described(one.check) | asdict(one.finding) | {"seconds": one.seconds}

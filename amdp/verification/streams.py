@@ -1,0 +1,292 @@
+"""The infinite horizon: hitting times, switches, the noise of all steps, and Hedge."""
+
+from dataclasses import replace
+from itertools import product
+from math import log, sqrt
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linprog
+from scipy.stats import chi2
+
+from amdp.algorithms.ftpl import Ftpl
+from amdp.algorithms.infinite_horizon import FtplTuning, HedgeTuning
+from amdp.algorithms.switching import Place, PolicySwitching
+from amdp.arrays import Floats, one_hot
+from amdp.dynamics import Segment
+from amdp.estimators import WholeTable
+from amdp.feedback import FullInformation, Weights
+from amdp.mdp import Kernel
+from amdp.verification.base import FALSE_ALARM, Check, Effort, Finding, Parts, Verdict, finding
+from amdp.verification.worlds import SmallWorld
+
+# A chain with a slow rhythm: its law still moves when a switch ends, so that a target of the wrong time shows.
+RHYTHM = np.zeros((3, 2, 3))
+RHYTHM[0, 0, 0] = 1.0
+RHYTHM[0, 1, 1], RHYTHM[0, 1, 2] = 0.9, 0.1
+RHYTHM[1, :, 2], RHYTHM[1, :, 1] = 0.9, 0.1
+RHYTHM[2, :, 0], RHYTHM[2, :, 2] = 0.95, 0.05
+
+
+def checks() -> list[Check]:
+    """Section 5 and appendix C."""
+    return [
+        Check(
+            "hitting",
+            "Lemma 5.2 of Chandrasekaran and Tewari, appendix C: reaching a state at an exact time",
+            "some l <= 2D has a policy that is at s' first after exactly l steps with chance at least 1 / (4D)",
+            "the diameter by a linear program, first-passage chances of its policy",
+            "",
+            ("lucky-diameter",),
+            _hitting,
+        ),
+        Check(
+            "common-length",
+            "Theorem 5.3 of Chandrasekaran and Tewari, appendix C: one length l* for all targets",
+            "with l* <= 2D every target is met after exactly l* steps with chance p_g >= p* >= 1 / (4D)",
+            "chances of the routes by forward products",
+            "",
+            ("first-visits",),
+            _common_length,
+        ),
+        Check(
+            "switch-law",
+            "Lemma 5.6 of Chandrasekaran and Tewari, appendix C: correctness of switching",
+            "the state at the end of a switch has the law mu_pi^t of its time t",
+            "the law",
+            "switches; chi-square test of states at their times",
+            ("unshifted-target",),
+            _switch_law,
+        ),
+        Check(
+            "switch-length",
+            "Lemma 5.7 of Chandrasekaran and Tewari, appendix C: efficiency of switching",
+            "a switch takes at most (l* + D*) / p* <= 12 D^2 steps in expectation",
+            "the bounds; the exact law of the length",
+            "",
+            ("slow-way-home",),
+            _switch_length,
+        ),
+        Check(
+            "noise-of-all-steps",
+            "appendix: generalization of Lemma 8 of Syrgkanis et al.; the error term of the infinite horizon",
+            "E max - E min over policies of <mu, z> is at most 10/rate sqrt(SAT ln N), N policies",
+            "occupancies of all policies, the bound",
+            "draws of the noise",
+            ("scale-for-rate",),
+            _noise_of_all_steps,
+        ),
+        Check(
+            "hedge-inequality",
+            "Lemma: property of Hedge",
+            "the sum of <p_t, l_t> - l_t(i) is at most ln N / rate + rate sum of <p_t, l_t^2>, on every path",
+            "both sides, on each path",
+            "",
+            ("contrary-hedge",),
+            _hedge_inequality,
+        ),
+        Check(
+            "parameters",
+            "Theorems 1 to 5: choices of rate, limit and epochs",
+            "the bounds with these choices are below the trivial HK or T from some K or T on",
+            "the least K and T, by bisection of the explicit bounds",
+            "",
+            ("scale-for-rate",),
+            _parameters,
+        ),
+    ]
+
+
+def _entry(parts: Parts, rows: Floats, steps: int) -> PolicySwitching:
+    return parts.switching(Kernel.homogeneous(rows, steps))
+
+
+def _parked(rng: np.random.Generator, states: int = 4, actions: int = 2) -> Floats:
+    """Random rows `[s, a, y]`, all positive but for a place where one may stay."""
+    rows = 0.9 * rng.dirichlet(np.full(states, 0.4), size=(states, actions)) + 0.1 / states
+    rows[-1, 0] = np.eye(states)[-1]
+    return rows
+
+
+# --- hitting ----------------------------------------------------------------------------------------------------------
+
+
+def _least_times(rows: Floats, target: int) -> Floats:
+    """The least expected steps `[s]` to `target`: greatest `x <= 1 + sum_y p(y|s,a) x_y` that is 0 at the target."""
+    states, actions, _ = rows.shape
+    left = np.repeat(np.eye(states), actions, axis=0) - rows.reshape(-1, states)
+    keep = np.repeat(np.arange(states) != target, actions)
+    bounds = [(0, 0) if s == target else (0, None) for s in range(states)]
+    found = linprog(-np.ones(states), left[keep], np.ones(keep.sum()), bounds=bounds)
+    return np.asarray(found.x, dtype=np.float64)
+
+
+def _first_passages(rows: Floats, times: Floats, target: int, longest: int) -> Floats:
+    """The chance `[l, s]` that the policy of least time is at `target` first after exactly `l + 1` steps."""
+    ahead = rows @ times
+    chosen = rows[np.arange(len(rows)), ahead.argmin(axis=1)]
+    chances = np.empty((longest, len(rows)))
+    chances[0] = chosen[:, target]
+    stay = chosen * (np.arange(len(rows)) != target)
+    for step in range(1, longest):
+        chances[step] = stay @ chances[step - 1]
+    return chances
+
+
+def _hitting(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
+    worlds, worst, off = effort.samples(6), np.inf, 0.0
+    for _ in range(worlds):
+        rows = _parked(rng)
+        entry = _entry(parts, rows, 400)
+        times = np.stack([_least_times(rows, y) for y in range(len(rows))])  # [y, s]
+        diameter = float(times.max())
+        off = max(off, abs(entry.diameter.value - diameter))
+        for y in range(len(rows)):
+            chances = _first_passages(rows, times[y], y, int(2.0 * diameter))
+            others = np.arange(len(rows)) != y
+            worst = min(worst, float(chances.max(axis=0)[others].min() * 4.0 * diameter))
+    text = f"the best chance is at least {worst:.2f} times 1 / (4D); the diameters agree to {off:.0e}"
+    return finding(worst >= 1.0 and off < 1e-6, text, 0, worst - 1.0, ratio=worst)
+
+
+def _common_length(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
+    worlds, worst, off, long = effort.samples(6), np.inf, 0.0, 0.0
+    for _ in range(worlds):
+        rows = _parked(rng)
+        routes, diameter = _entry(parts, rows, 400).routes, max(_least_times(rows, y).max() for y in range(len(rows)))
+        for target in range(len(rows)):
+            at = np.eye(len(rows))[routes.parked]
+            for left in reversed(range(routes.length)):
+                at = at @ rows[np.arange(len(rows)), routes.actions[target, left]]
+            off = max(off, abs(float(at[target]) - float(routes.arrival[target])))
+        worst = min(worst, routes.success * 4.0 * diameter)
+        long = max(long, routes.length / (2.0 * diameter))
+    text = f"p* is at least {worst:.2f} times 1 / (4D), l* at most {long:.2f} times 2D; chances agree to {off:.0e}"
+    return finding(worst >= 1.0 and long <= 1.0 and off < 1e-9, text, 0, worst - 1.0, ratio=worst, length=long)
+
+
+# --- switches ---------------------------------------------------------------------------------------------------------
+
+
+def _switch_law(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
+    steps, runs = 25, effort.samples(6000)
+    entry = _entry(parts, RHYTHM, steps)
+    policy = one_hot(np.array([1, 0, 0]), 2)
+    counts = np.zeros((steps, 3))
+    for _ in range(runs):
+        segment = entry.walk(Place(4, 2), policy, steps, rng).segment
+        if len(segment.states):
+            counts[segment.start, segment.states[0]] += 1
+    law = np.zeros((steps, 3))
+    law[0, 0] = 1.0
+    for t in range(1, steps):
+        law[t] = law[t - 1] @ RHYTHM[np.arange(3), [1, 0, 0]]
+    expected = counts.sum(axis=1, keepdims=True) * law
+    usual = expected >= 5.0
+    statistic = float(((counts - expected)[usual] ** 2 / expected[usual]).sum())
+    freedom = int(np.maximum(usual.sum(axis=1) - 1, 0).sum())
+    chance = float(chi2.sf(statistic, freedom))
+    text = f"chi-square {statistic:.1f}, {freedom} degrees of freedom, {int(counts.sum())} switches: p = {chance:.2g}"
+    return finding(chance > FALSE_ALARM, text, runs, chance, statistic=statistic, p_value=chance)
+
+
+def _switch_length(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
+    worlds, worst, looser = effort.samples(6), 0.0, 0.0
+    for _ in range(worlds):
+        rows = _parked(rng)
+        steps = 3000
+        entry = _entry(parts, rows, steps)
+        diameter = max(_least_times(rows, y).max() for y in range(len(rows)))
+        policy = rng.dirichlet(np.ones(2), size=len(rows))
+        moves = np.einsum("sa,say->sy", policy, rows)[None]
+        mean = float((1.0 - entry.finished(moves, Place(1, 0), steps)[0]).sum())
+        worst = max(worst, mean / entry.expected_length)
+        looser = max(looser, entry.expected_length / (12.0 * diameter**2))
+    text = f"the exact mean is at most {worst:.2f} times its bound, and that {looser:.2f} times 12 D^2"
+    return finding(worst <= 1.0 and looser <= 1.0, text, 0, 1.0 - max(worst, looser), share=worst, of_paper=looser)
+
+
+# --- noise and Hedge --------------------------------------------------------------------------------------------------
+
+
+def _noise_of_all_steps(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
+    rate, steps, states, actions = 8.0, 60, 3, 2
+    rows = _parked(rng, states, actions)
+    every = np.array(list(product(range(actions), repeat=states)))
+    where = np.zeros((len(every), steps, states, actions))
+    at = np.zeros((len(every), states))
+    at[:, 0] = 1.0
+    for t in range(steps):
+        where[:, t] = at[:, :, None] * one_hot(every, actions)
+        at = np.einsum("nsa,say->ny", where[:, t], rows)
+    draws = effort.samples(400)
+    noise = parts.laplace(rate).perturbed(np.zeros((steps, states, actions)), draws, rng)
+    sums = noise.reshape(draws, -1) @ where.reshape(len(every), -1).T
+    spread = sums.max(axis=1) - sums.min(axis=1)
+    allowed = 10.0 / rate * sqrt(states * actions * steps * log(len(every)))
+    mean = float(spread.mean())
+    text = f"spread {mean:.2f} +- {float(spread.std()) / sqrt(draws):.2f}, bound {allowed:.1f}"
+    return finding(mean <= allowed, text, draws, 1.0 - mean / allowed, share=mean / allowed)
+
+
+def _hedge_inequality(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
+    world, rate = SmallWorld.fixed(), 0.25
+    paths, rounds, worst = effort.samples(20), 60, -np.inf
+    nowhere = Segment(np.empty(0, np.int64), np.empty(0, np.int64))
+    for _ in range(paths):
+        learner = parts.hedge(rate, WholeTable())
+        source: Any = learner.start(world.domain, rng)
+        paid = squared = 0.0
+        totals = np.zeros(len(source.paid))
+        best = rng.random(world.domain.shape)
+        for _ in range(rounds):
+            table = (rng.random(world.domain.shape) < best).astype(np.float64)
+            losses = source.experts.pay(table)
+            chances = source.mixture.chances
+            paid, squared = paid + float(chances @ losses), squared + float(chances @ losses**2)
+            totals += losses
+            source = learner.learn(source, FullInformation(nowhere, Weights(np.empty(0)), table))
+        allowed = log(len(totals)) / rate + rate * squared
+        worst = max(worst, (paid - float(totals.min())) / allowed)
+    text = f"the regret is at most {worst:.3f} times the right side, on {paths} paths of {rounds} rounds"
+    return finding(worst <= 1.0, text, 0, 1.0 - worst, share=worst)
+
+
+# --- choices of the theorems ------------------------------------------------------------------------------------------
+
+
+def _parameters(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
+    world = SmallWorld.fixed()
+    steps, states, actions = world.domain.shape
+    rounds = 1000
+    tuned = parts.leader.tuned(world.domain, rounds, perturbation=parts.laplace)
+    wanted = 1.0 / sqrt(steps * states * actions * rounds)
+    spread = np.abs(tuned.perturbation.perturbed(np.zeros(world.domain.shape), 20_000, rng)).mean()
+    right = abs(spread * wanted - 1.0) < 0.05
+    episodic = _least(lambda k: _episodic_share(world, k))
+    entry = _entry(parts, RHYTHM, 2)
+    hedge, ftpl = (_least(lambda t, kind=kind: _stream_share(entry, kind, t)) for kind in (HedgeTuning, FtplTuning))
+    text = (
+        f"Theorem 1 says something from K = {episodic:.2g} on (H = 3, S = 2, A = 2); in a stream of 3 states with "
+        f"D = {entry.diameter.value:.1f}, Hedge from T = {hedge:.2g}, FTPL from T = {ftpl:.2g}"
+    )
+    figures = {"episodic": episodic, "hedge": hedge, "ftpl": ftpl}
+    if not right:
+        return finding(False, f"noise of mean size {spread:.3g}, the theorem asks for {1.0 / wanted:.3g}", 0, 0.0)
+    return replace(finding(True, text, 0, 0.0, **figures), verdict=Verdict.OUT_OF_REACH)
+
+
+def _episodic_share(world: SmallWorld, rounds: int) -> float:
+    bound = Ftpl.tuned(world.domain, rounds).bound(world.domain, rounds)
+    assert bound is not None
+    return bound.total / (world.domain.shape[0] * rounds)
+
+
+def _stream_share(entry: PolicySwitching, kind: type[FtplTuning] | type[HedgeTuning], steps: int) -> float:
+    longer = PolicySwitching(Kernel.homogeneous(RHYTHM, steps))
+    return kind.tuned(longer).bound.total / steps
+
+
+def _least(share: Any) -> float:
+    """The least power of two, up to 2^60, from which the share of the trivial bound stays below 1."""
+    return next((2.0**power for power in range(1, 61) if share(2**power) < 1.0), np.inf)

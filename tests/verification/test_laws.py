@@ -1,0 +1,82 @@
+"""The plain laws that the checks compare with, against sums by hand."""
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from amdp import evaluate, one_hot
+from amdp.algorithms.perturbations import Laplace
+from amdp.confidence import BernsteinBox
+from amdp.dynamics import Pairs
+from amdp.mdp import MarkovPolicies
+from amdp.oracles.base import bind
+from amdp.verification.estimates import greatest_chances, optimistic_leaders, truncated_mean, truncated_square
+from amdp.verification.known import first_leads, strong_ratio
+from amdp.verification.worlds import SmallWorld, laplace, leaders, occupancies
+
+
+@pytest.mark.parametrize("q", [0.03, 0.4, 1.0])
+@pytest.mark.parametrize("limit", [1, 2, 7])
+def test_moments_of_the_truncated_geometric_law(q: float, limit: int) -> None:
+    n = np.arange(1, 4000)
+    chances = (1 - q) ** (n - 1) * q
+    cut = np.minimum(n, limit)
+    assert_allclose(truncated_mean(np.array(q), limit), chances @ cut, rtol=1e-9)
+    assert_allclose(truncated_square(np.array(q), limit), chances @ cut**2, rtol=1e-9)
+
+
+def test_plain_backward_induction_and_occupancies_are_those_of_the_library() -> None:
+    world, rng = SmallWorld.fixed(), np.random.default_rng(1)
+    costs = rng.normal(size=(50, 3, 2, 2))
+    found = bind("dp", world.domain).minimize(costs)
+    actions = leaders(world.p, costs)
+    assert_allclose((occupancies(world.p, actions) * costs).sum(axis=(1, 2, 3)), found.objective)
+    assert_allclose(evaluate(world.domain, actions, costs), found.objective)
+
+
+def test_plain_extended_value_iteration_is_that_of_the_library() -> None:
+    world, rng = SmallWorld.fixed(), np.random.default_rng(2)
+    lower, upper = np.maximum(0.0, world.p - 0.1), np.minimum(1.0, world.p + 0.1)
+    box = BernsteinBox(lower, upper)
+    costs = rng.normal(size=(40, 3, 2, 2))
+    found = bind("dp", MarkovPolicies(box)).minimize(costs)
+    actions = optimistic_leaders(lower, upper, costs)
+    assert_allclose(evaluate(MarkovPolicies(box), actions, costs), found.objective)
+    visits = box.greatest_visits(one_hot(actions, 2), 0, Pairs.all((3, 2, 2)))
+    assert_allclose(greatest_chances(lower, upper, actions).reshape(40, -1), visits)
+
+
+def test_the_chance_that_the_first_of_two_leads() -> None:
+    # 400,000 draws; six standard errors: a false alarm once in 5e8.
+    z = np.random.default_rng(3).laplace(scale=0.5, size=(400_000, 2))
+    for margin in (-0.7, 0.0, 0.3, 2.0):
+        share = (z[:, 0] - z[:, 1] > -margin).mean()
+        assert abs(share - first_leads(margin, 2.0)) < 6 * 0.5 / np.sqrt(400_000)
+
+
+@pytest.mark.parametrize("chance", [0.5, 0.1, 0.001])
+def test_the_strong_form_fails_by_one_over_the_visit_chance(chance: float) -> None:
+    assert strong_ratio(0.0, chance, 1.0, 1e-6, 1.0) == pytest.approx(1.0 / chance, rel=1e-4)
+
+
+def test_the_strong_form_fails_in_a_real_world_too() -> None:
+    """Two steps; the second state is reached with chance 0.1, and one of its actions met a loss."""
+    p = np.zeros((2, 2, 2, 2))
+    p[0, 0, :] = (0.9, 0.1)
+    p[0, 1, :] = p[1, :, :] = (1.0, 0.0)
+    rate, draws = 1.0, 200_000
+    noise = Laplace(rate).perturbed(np.zeros((2, 2, 2)), draws, np.random.default_rng(4))
+    told = np.zeros((2, 2, 2))
+    told[1, 1, 0] = 0.05
+    before, after = (
+        (occupancies(p, leaders(p, noise + more)) * told).sum(axis=(1, 2, 3)) for more in (np.zeros_like(told), told)
+    )
+    strong, weak = rate * (before**2).mean(), rate * told.sum() * before.mean()
+    decrease = before.mean() - after.mean()
+    # Differences of the same draws: the decrease is known to a twentieth of itself or better.
+    assert decrease > 4.0 * strong
+    assert decrease < weak
+
+
+def test_noise_of_numpy_has_the_rate_that_the_name_says() -> None:
+    assert np.abs(laplace(20_000, 4.0, np.random.default_rng(5))).mean() == pytest.approx(0.25, rel=0.02)

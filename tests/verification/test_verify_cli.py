@@ -1,0 +1,53 @@
+"""`amdp verify` at the terminal: a line for each check, JSON, a list, unknown names, and an exit code that tells."""
+
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from amdp.cli import app
+from amdp.verification import Finding, Verdict
+from amdp.verification import runs as verification_runs
+from amdp.verification.catalog import checks
+
+RUNNER = CliRunner()
+
+
+def test_a_line_for_each_check_and_the_counts() -> None:
+    answer = RUNNER.invoke(app, ["verify", "nestedness", "noise-maximum", "--quick"])
+    assert answer.exit_code == 0
+    first, second, counts = answer.stdout.strip().splitlines()
+    assert first.startswith("holds")
+    assert "nestedness" in first
+    assert "noise-maximum" in second
+    assert counts == "2 holds"
+
+
+def test_json_states_what_was_done_and_found() -> None:
+    answer = RUNNER.invoke(app, ["verify", "importance-weighting", "--quick", "--json"])
+    [found] = json.loads(answer.stdout)
+    assert found["verdict"] == "holds"
+    assert found["samples"] == found["false_alarm"] == 0
+    assert found["rejects"] == ["exploring-weights"]
+    assert set(found) >= {"statement", "claim", "exact", "simulated", "margin", "text", "seconds"}
+
+
+def test_the_list_checks_nothing() -> None:
+    answer = RUNNER.invoke(app, ["verify", "--list", "--json"])
+    assert [one["name"] for one in json.loads(answer.stdout)] == [check.name for check in checks()]
+
+
+def test_an_unknown_name_is_refused_with_a_hint() -> None:
+    answer = RUNNER.invoke(app, ["verify", "nestednes"])
+    assert answer.exit_code == 1
+    assert "did you mean 'nestedness'" in answer.stderr
+
+
+def test_a_statement_that_fails_ends_in_exit_code_3(monkeypatch: pytest.MonkeyPatch) -> None:
+    [check] = verification_runs.chosen(["nestedness"])
+    failing = replace(check, run=lambda *_: Finding(Verdict.FAILS, "it does not hold", 0, -1.0))
+    monkeypatch.setattr("amdp.commands.verify.chosen", lambda names: [failing])
+    answer = RUNNER.invoke(app, ["verify", "nestedness"])
+    assert answer.exit_code == 3
+    assert "fails" in answer.stdout
