@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from rich.table import Table
 from amdp.commands.refusals import clear_errors
 from amdp.verification import Effort, Verdict
 from amdp.verification.base import Check
+from amdp.verification.page import write
 from amdp.verification.runs import Verified, chosen
 from amdp.verification.runs import verify as verified
 
@@ -28,6 +30,7 @@ def verify(
     quick: Annotated[bool, typer.Option("--quick", help="Fewer samples: about a minute for all.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="The same seed, the same findings.")] = 1,
     listed: Annotated[bool, typer.Option("--list", help="Say what there is to check, and check nothing.")] = False,
+    page: Annotated[Path | None, typer.Option(help="Write the findings as a Markdown page, with figures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Check the statements of the paper: which hold, which fail, and which say nothing at sizes that can be played.
@@ -49,6 +52,9 @@ def verify(
             typer.echo(json.dumps([_plain(one) for one in done], indent=2))
         else:
             done = _watched(wanted, effort, seed)
+        if page:
+            for file in write(done, effort, seed, page):
+                Console(stderr=True).print(f"wrote {file}", highlight=False)
     if any(one.finding.verdict is Verdict.FAILS for one in done):
         raise typer.Exit(FAILED)
 

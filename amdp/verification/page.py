@@ -1,0 +1,138 @@
+"""The findings as a page of the documentation, with pictures."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from amdp import registry
+from amdp.verification.base import Effort
+from amdp.verification.known import LEAST_CHANCE, strong_ratio
+from amdp.verification.mutations import MUTATIONS
+from amdp.verification.runs import Verified
+
+INK, ACCENT = "#0072B2", "#D55E00"
+
+
+def write(done: Sequence[Verified], effort: Effort, seed: int, page: Path) -> list[Path]:
+    """The page and its figures, in a folder `figures` beside it."""
+    registry.require("the page of findings", ("matplotlib",))
+    figures = page.parent / "figures"
+    figures.mkdir(parents=True, exist_ok=True)
+    drawn = [_shares(done, figures / "verified-shares.svg"), _strong_form(figures / "verified-strong-form.svg")]
+    page.write_text(_text(done, effort, seed), encoding="utf-8")
+    return [page, *drawn]
+
+
+def _text(done: Sequence[Verified], effort: Effort, seed: int) -> str:
+    flag = " --quick" if effort is Effort.QUICK else ""
+    lines = [
+        "# The paper, verified",
+        "",
+        f"Written by `amdp verify{flag} --seed {seed} --page docs/verified.md`; do not edit. Each check names its",
+        "statement in the paper, what is computed exactly and what by simulation, and the wrong implementations that",
+        "it was shown to reject: `python -m pytest tests/verification` runs the whole matrix.",
+        "",
+        "| check | verdict | samples | false alarm | seconds |",
+        "|---|---|---|---|---|",
+    ]
+    for one in done:
+        found, check = one.finding, one.check
+        alarm = f"{check.false_alarm:.0e}" if check.false_alarm else "none"
+        cells = (f"[{check.name}](#{check.name})", found.verdict, found.samples or "exact", alarm, f"{one.seconds:.1f}")
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    lines += ["", "![Measured shares of the bounds](figures/verified-shares.svg)", ""]
+    for one in done:
+        lines += _section(one)
+    lines += ["## Mistakes that the checks reject", "", "| mistake | what is wrong | rejected by |", "|---|---|---|"]
+    for mutation in MUTATIONS:
+        by = ", ".join(one.check.name for one in done if mutation.name in one.check.rejects)
+        lines.append(f"| {mutation.name} | {mutation.mistake} | {by or '-'} |")
+    return "\n".join(lines) + "\n"
+
+
+def _section(one: Verified) -> list[str]:
+    check, found = one.check, one.finding
+    lines = [
+        f"## {check.name}",
+        "",
+        f"{check.statement}.",
+        "",
+        f"- Claim: {_code(check.claim)}",
+        f"- Exact: {check.exact}.",
+        f"- Simulated: {check.simulated or 'nothing'}.",
+        f"- Found: {found.text}.",
+        f"- Verdict: **{found.verdict}**, margin {found.margin:.3g}; rejects {', '.join(check.rejects)}.",
+        "",
+    ]
+    if check.name == "strong-stability-fails":
+        lines += [
+            "![How far the strong form fails](figures/verified-strong-form.svg)",
+            "",
+            "The paper leaves open whether a constant saves the strong form. It does not: take two policies of which",
+            "one never visits a place and the other visits it with chance `q`, and let a small loss be met there.",
+            "Then the decrease of the loss is `1/q` times what the strong form allows, whatever the rate, and the weak",
+            "form, which holds, is met with equality in the limit. In an MDP this is an action in a state that",
+            "is seldom reached (tests/verification/test_laws.py plays one).",
+            "",
+        ]
+    return lines
+
+
+def _code(claim: str) -> str:
+    return f"`{claim}`"
+
+
+def _shares(done: Sequence[Verified], file: Path) -> Path:
+    """How much of each bound was used."""
+    wanted = {
+        ("regret-terms", "resampling"): "resampling term",
+        ("regret-terms", "error"): "error term",
+        ("regret-terms", "stability"): "stability term",
+        ("switch-length", "share"): "length of a switch",
+        ("switch-length", "of_paper"): "its bound, of 12 D^2",
+        ("noise-of-all-steps", "share"): "noise of all steps",
+        ("hedge-inequality", "share"): "Hedge's inequality",
+    }
+    figures = {one.check.name: one.finding.figures for one in done}
+    bars = {text: figures[name][key] for (name, key), text in wanted.items() if name in figures}
+    plt, figure, axes = _canvas()
+    names = list(bars)[::-1]
+    axes.barh(names, [max(bars[name], 1e-4) for name in names], color=INK)
+    axes.axvline(1.0, color=ACCENT, linestyle="--")
+    axes.set_xscale("log")
+    axes.set_xlim(1e-3, 2.0)
+    axes.set_xlabel("measured / allowed (the dashed line is the bound)")
+    return _saved(plt, figure, file)
+
+
+def _strong_form(file: Path) -> Path:
+    """The ratio of both sides against the visit chance."""
+    chances = np.geomspace(LEAST_CHANCE / 10.0, 1.0, 60)
+    plt, figure, axes = _canvas()
+    for loss, style in ((0.01, "-"), (1.0, "--"), (10.0, ":")):
+        ratios = [strong_ratio(0.0, float(q), 1.0, loss, 1.0) for q in chances]
+        axes.loglog(chances, ratios, style, color=INK, label=f"rate times loss = {loss:g}")
+    axes.axhline(1.0, color=ACCENT, linewidth=1.0, label="what the strong form allows")
+    axes.set_xlabel("chance of a visit")
+    axes.set_ylabel("left side / right side")
+    axes.legend(frameon=False)
+    return _saved(plt, figure, file)
+
+
+def _canvas() -> tuple[Any, Any, Any]:
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
+    return plt, figure, axes
+
+
+def _saved(plt: Any, figure: Any, file: Path) -> Path:
+    with plt.rc_context({"svg.hashsalt": "amdp"}):
+        figure.savefig(file, metadata={"Date": None})
+    plt.close(figure)
+    return file

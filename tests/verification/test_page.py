@@ -1,0 +1,25 @@
+"""The page of findings: every check and every mistake on it, figures beside it, the same bytes for the same findings."""
+
+from pathlib import Path
+
+from amdp.verification import Effort
+from amdp.verification.mutations import MUTATIONS
+from amdp.verification.page import write
+from amdp.verification.runs import chosen, verify
+
+
+def test_the_page_tells_what_was_found(tmp_path: Path) -> None:
+    done = list(verify(chosen(["nestedness", "hedge-inequality", "strong-stability-fails"]), Effort.QUICK, 1))
+    page, *figures = write(done, Effort.QUICK, 1, tmp_path / "docs" / "verified.md")
+    text = page.read_text(encoding="utf-8")
+    for one in done:
+        assert f"## {one.check.name}" in text
+        assert one.finding.text in text
+    assert all(f"| {mutation.name} |" in text for mutation in MUTATIONS)
+    assert len(figures) == 2
+    for file in figures:
+        assert f"figures/{file.name}" in text
+        assert file.read_text(encoding="utf-8").startswith("<?xml")
+    before = [file.read_bytes() for file in (page, *figures)]
+    write(done, Effort.QUICK, 1, page)
+    assert [file.read_bytes() for file in (page, *figures)] == before
