@@ -1,4 +1,4 @@
-"""The page of findings: every check and every mistake on it, figures beside it, the same bytes for the same findings."""
+"""The page of findings: every check and every mistake on it, figures beside it, the same bytes each time."""
 
 from pathlib import Path
 
