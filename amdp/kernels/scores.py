@@ -1,0 +1,27 @@
+"""Costs to go of every action under a policy, compiled."""
+
+import numpy as np
+from numba import njit
+
+from amdp.kernels.sweeps import expect
+
+_fast = njit(cache=True, error_model="numpy", fastmath={"nsz", "contract"})
+
+
+@_fast
+def add_costs_to_come(rows, policy, dilation, scores):
+    """`Q[h] += dilation * least expectation of <pi[h+1], Q[h+1]>`, backward; `scores` `[h, s, a]` begin as costs."""
+    steps, states, n_actions = scores.shape
+    order = np.arange(states)
+    values = np.empty(states)
+    later = np.empty(states * n_actions)
+    for h in range(steps - 2, -1, -1):
+        for s in range(states):
+            total = 0.0
+            for a in range(n_actions):
+                total += policy[h + 1, s, a] * scores[h + 1, s, a]
+            values[s] = total
+        expect(rows, h, values, order, later)
+        for s in range(states):
+            for a in range(n_actions):
+                scores[h, s, a] += dilation * later[s * n_actions + a]
