@@ -53,7 +53,7 @@ def fastest(rows: Any, allowed: Bools, start: Actions) -> tuple[Floats, Actions]
     chances = rows if near_empty else rows.toarray()
     everyone = np.arange(states)
     actions = start.copy()
-    times = _hitting_times(chances, everyone, actions)
+    times = hitting_times(chances, everyone, actions)
     _improve(chances, allowed, times, actions, everyone, HEAD_START)
     improved = everyone
     while len(improved):
@@ -68,7 +68,7 @@ def _improve(
     faster = _greedy(chances, allowed[targets], times[targets], actions[targets], sweeps)
     changed = (faster != actions[targets]).any(axis=1)
     targets, faster = targets[changed], faster[changed]
-    measured = _hitting_times(chances, targets, faster)
+    measured = hitting_times(chances, targets, faster)
     # The product of the times must fall, so rounding cannot lead the iteration in circles.
     logs, former_logs = (np.log(np.maximum(found, 1.0)).sum(axis=1) for found in (measured, times[targets]))
     shorter = logs < former_logs
@@ -101,7 +101,7 @@ def _expected(rows: Any, values: NDArray[Any]) -> Floats:
     return product.reshape(states, pairs // states, -1).transpose(2, 0, 1)
 
 
-def _hitting_times(chances: Any, targets: NDArray[np.intp], actions: Actions) -> Floats:
+def hitting_times(chances: Any, targets: NDArray[np.intp], actions: Actions) -> Floats:
     """Expected steps `[n, s]` of the policies `[n, s]` until their targets; 0 where the action is -1."""
     times = np.empty(actions.shape)
     if scipy.sparse.issparse(chances):

@@ -255,7 +255,9 @@ class Stepwise:
         return Place(0, self.initial)
 
     def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
-        """One step; two uniform numbers, whatever is played."""
+        """One step; two uniform numbers, whatever is played, so that all learners meet the same luck."""
+        if policy.shape != self.kernel.shape[1:]:
+            raise InvalidInput(f"the policy has shape {policy.shape}; a step asks for {self.kernel.shape[1:]}, [s, a]")
         choose, move = rng.random(2)
         action = _pick(np.cumsum(policy[place.state]), choose)
         reached = _pick(self._below[place.state, action], move)

@@ -1,21 +1,21 @@
 """The hard case of switching: a bandit whose losses hide a small gap in a random walk on many scales.
 
 Dekel, Ding, Koren and Peres (2014): with bandit feedback and a cost for every switch, no learner has less than about
-`T^(2/3)` regret. The constants 9 are [from memory], the embedding into a communicating world is [derived].
+`T^(2/3)` regret. The constants 9 are [from memory], the embeddings into communicating worlds are [derived].
 """
 
-from dataclasses import dataclass, field
-from functools import partial
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import log2
 
 import numpy as np
 from numpy.typing import NDArray
 
+from amdp import losses
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
 from amdp.instances.base import Instance, repeated, require_count
-from amdp.losses import CalledLosses, LossSequence
+from amdp.losses import LossSequence
 from amdp.mdp import Kernel
 
 
@@ -41,47 +41,53 @@ def switching_bandit(n_steps: int, n_arms: int, rng: np.random.Generator, corrid
     and every step on the way costs 1; `gap = (corridor n_arms / T)^(1/3) / (9 log2 T)`. The start is arm 0, the
     diameter `2 corridor - 1`.
     """
+    _require_arms(n_steps, n_arms)
+    require_count("corridor", corridor)
+    p = _ways(n_arms, corridor)
+    return _hidden("switching-bandit", p, n_steps, np.arange(n_arms), corridor * n_arms, rng)
+
+
+def switching_ring(n_steps: int, n_arms: int, rng: np.random.Generator) -> HardCase:
+    """The same losses with two actions: action 0 stays, 1 goes to the next arm around and costs 1.
+
+    `gap = (n_arms / T)^(1/3) / (9 log2 T)`: a switch takes one step at least. The diameter is `n_arms - 1`.
+    """
+    _require_arms(n_steps, n_arms)
+    around = np.stack([np.eye(n_arms), np.roll(np.eye(n_arms), 1, axis=1)], axis=1)
+    return _hidden("switching-ring", around, n_steps, np.zeros(n_arms, dtype=np.int64), n_arms, rng)
+
+
+def easy_companion(hard: HardCase, seed: int) -> HardCase:
+    """The same world, arm and gap without the walk: independent zeros and ones of the same means.
+
+    Who does well here but not in the hard case lives on the missing correlation.
+    """
+    steps = hard.instance.shape[0]
+    honest = losses.bernoulli(losses.repeated(hard.instance.costs[:1], steps), seed)
+    return replace(hard, losses=honest, walk=np.zeros(steps))
+
+
+def _hidden(
+    name: str, p: Floats, n_steps: int, stays: NDArray[np.int64], price: int, rng: np.random.Generator
+) -> HardCase:
+    """A world `[s, a, y]` where action `stays[i]` stays at arm `i`; all other pairs cost 1."""
+    scale = 1.0 / (9.0 * log2(n_steps))
+    gap = (price / n_steps) ** (1 / 3) * scale
+    good = int(rng.integers(len(stays)))
+    walk = losses.multi_scale_walk(n_steps, scale, rng)
+    where, arms = np.zeros((1, *p.shape[:2])), np.arange(len(stays))
+    where[0, arms, stays] = 1.0
+    nominal = 1.0 - where / 2.0
+    nominal[0, good, stays[good]] -= gap
+    world = Instance(name, Kernel.homogeneous(p, n_steps), repeated(nominal[0], n_steps))
+    return HardCase(world, losses.wandering(nominal, walk, where), good, gap, walk)
+
+
+def _require_arms(n_steps: int, n_arms: int) -> None:
     require_count("n_steps", n_steps, 2)
     require_count("n_arms", n_arms, 2)
-    require_count("corridor", corridor)
     if n_steps < n_arms:
         raise InvalidInput(f"n_steps = {n_steps}; the bandit asks for at least as many as its {n_arms} arms")
-    scale = 1.0 / (9.0 * log2(n_steps))
-    gap = (corridor * n_arms / n_steps) ** (1 / 3) * scale
-    good = int(rng.integers(n_arms))
-    walk = multi_scale_walk(n_steps, scale, rng)
-    p = _ways(n_arms, corridor)
-    losses = CalledLosses(
-        n_steps, (1, *p.shape[:2]), partial(_losses, walk, p.shape[:2], n_arms, good, gap), name="walk"
-    )
-    nominal = _losses(np.zeros(1), p.shape[:2], n_arms, good, gap, 0)[0]
-    world = Instance("switching-bandit", Kernel.homogeneous(p, n_steps), repeated(nominal, n_steps))
-    return HardCase(world, losses, good, gap, walk)
-
-
-def multi_scale_walk(n_steps: int, deviation: float, rng: np.random.Generator) -> Floats:
-    """`w_t = w_{parent(t)} + xi_t` for `t = 1 .. T` with normal `xi_t`; the parent clears the lowest bit of `t`.
-
-    Each value is a sum of at most `log2 T + 1` numbers, and each step ends the reach of at most as many.
-    """
-    noise = deviation * rng.standard_normal(n_steps + 1)
-    walk = np.zeros(n_steps + 1)
-    for t, parent in enumerate(parents(n_steps), start=1):
-        walk[t] = walk[parent] + noise[t]
-    return walk[1:]
-
-
-def parents(n_steps: int) -> NDArray[np.int64]:
-    """The parent of each `t = 1 .. T`."""
-    times = np.arange(1, n_steps + 1)
-    return times & (times - 1)
-
-
-def _losses(walk: Floats, pairs: tuple[int, int], n_arms: int, good: int, gap: float, t: int) -> Floats:
-    table = np.ones((1, *pairs))
-    arms = np.arange(n_arms)
-    table[0, arms, arms] = np.clip(0.5 + walk[t] - gap * (arms == good), 0.0, 1.0)
-    return table
 
 
 def _ways(n_arms: int, corridor: int) -> Floats:

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from amdp import InvalidInput, diagnostics, instances
 from amdp.algorithms.switching import PolicySwitching
 from amdp.instances import Instance
-from amdp.instances.hard import multi_scale_walk, parents
+from amdp.losses.walks import multi_scale_walk, parents
 
 
 def diagnosis(world: Instance) -> diagnostics.Diagnosis:
