@@ -1,35 +1,54 @@
-"""Conformance checks for oracles, ours and yours; `projection_checks` are for projection oracles.
+"""Conformance checks for oracles and learners, ours and yours; `projection_checks` are for projection oracles.
 
     @pytest.mark.parametrize("check", amdp.testing.oracle_checks(), ids=lambda check: check.__name__)
     def test_my_oracle(check):
         check(MyOracle())
 
-A check raises `AssertionError` with the reason. Domains that the oracle does not support are passed over, but it
-must support at least one of the samples.
+    @pytest.mark.parametrize("check", amdp.testing.learner_checks(), ids=lambda check: check.__name__)
+    def test_my_learner(check):
+        check(lambda terms: MyLearner.tuned(terms.domain, terms.rounds))
+
+A check raises `AssertionError` with the reason. Domains that the oracle or the learner does not support are passed
+over, but it must support at least one of the samples. Whether a learner learns, no check can say: measure its regret.
 """
 
 import pickle
 from collections.abc import Callable, Iterator
+from copy import deepcopy
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from amdp.arrays import Costs, Floats
-from amdp.confidence import BernsteinBox
-from amdp.errors import InvalidInput, UnsupportedDomain
+from amdp import delays
+from amdp.algorithms.base import Learner
+from amdp.algorithms.communicating import entrance
+from amdp.algorithms.recipes import InEpochs, Recipe, Terms
+from amdp.arrays import Costs, Floats, Policies
+from amdp.confidence import BernsteinBox, Radius
+from amdp.dynamics import Segment
+from amdp.errors import AmdpError, InvalidInput, UnsupportedDomain
 from amdp.evaluation import evaluate
+from amdp.feedback import Bandit, FullInformation, Weights
+from amdp.instances import waiting_ring
+from amdp.losses import uniform
 from amdp.mdp import Domain, Kernel, MarkovPolicies, SparseKernel, StationaryPolicies
 from amdp.oracles.base import Planner, PlanningOracle, Status, describe
 from amdp.oracles.checked import Checked
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 from amdp.oracles.projection.base import Projection, ProjectionOracle, Projector
 from amdp.oracles.projection.certificate import box_residual, certified, flow_residual
+from amdp.seeding import Streams
+from amdp.simulation import Arena, Continuing, Episodic, Game, Stepwise, play
 
 SHAPE = (4, 3, 2)  # 512 policies that matter: small enough for enumeration
 TOLERANCE = 1e-9
 
 OracleCheck = Callable[[PlanningOracle], None]
 ProjectionCheck = Callable[[ProjectionOracle], None]
+LearnerCheck = Callable[[Recipe], None]
 NEARNESS = 1e-8  # of objectives, relative where they are above 1
+ROUNDS, STREAM = 12, 240  # of the sample games: episodes; steps without a break
 
 
 def oracle_checks() -> list[OracleCheck]:
@@ -57,6 +76,18 @@ def projection_checks() -> list[ProjectionCheck]:
         check_projections_leave_no_trace,
         check_wrong_points_are_refused,
         check_projectors_travel,
+    ]
+
+
+def learner_checks() -> list[LearnerCheck]:
+    """Every check of a learner; call each with its recipe: what makes it from `Terms`."""
+    return [
+        check_it_plays_policies,
+        check_seeds_reproduce_a_run,
+        check_late_feedback_is_taken,
+        check_distributions_are_values,
+        check_weights_fit_the_segment,
+        check_learners_travel,
     ]
 
 
@@ -243,6 +274,135 @@ def check_projectors_travel(oracle: ProjectionOracle) -> None:
         point = _point(projector, 13)
         travelled = pickle.loads(pickle.dumps(projector))
         assert np.array_equal(travelled.project(point).log_measure, projector.project(point).log_measure), "it changed"
+
+
+def check_it_plays_policies(recipe: Recipe) -> None:
+    """It names its feedback, and every policy drawn is one: `[h, s, a]`, or `[s, a]`, rows that sum to 1."""
+    for sample in _samples(recipe):
+        assert sample.learner.feedback in (Bandit, FullInformation), f"{sample}: feedback is {sample.learner.feedback}"
+        rng = Streams.from_seed(2).learner
+        _require_policy(sample, sample.learner.start(sample.domain, rng).draw(rng))  # the arena trusts its shape
+        for policy in _policies(sample):
+            _require_policy(sample, policy)
+
+
+def check_seeds_reproduce_a_run(recipe: Recipe) -> None:
+    """The same seed gives the same policies, to the bit: all randomness comes from the generator that is handed in."""
+    for sample, again in zip(_samples(recipe), _samples(recipe), strict=True):
+        first = _policies(sample)
+        assert np.array_equal(first, _policies(sample)), f"{sample}: a second run of one seed went another way"
+        assert np.array_equal(first, _policies(again)), f"{sample}: made anew, it went another way"
+
+
+def check_late_feedback_is_taken(recipe: Recipe) -> None:
+    """Feedback may come late, in another order, several at once, or never."""
+    late = delays.recorded([3, 0, 1, 0, ROUNDS, 5, 0, 2, 1, 0, 0, 0])
+    for sample in _samples(recipe):
+        if isinstance(sample.game.arena, Episodic):
+            delayed = replace(sample, game=replace(sample.game, delays=late))
+            assert len(_policies(delayed)) == ROUNDS, f"{sample}: it stopped"
+
+
+def check_distributions_are_values(recipe: Recipe) -> None:
+    """What was drawn from before can be drawn from again: a step makes a new distribution, and changes none."""
+    for sample in _samples(recipe):
+        rng = Streams.from_seed(4).learner
+        source = sample.learner.start(sample.domain, rng)
+        for k in range(3):
+            before = source.draw(deepcopy(rng))
+            segment = _segment(sample, before)
+            weights = sample.learner.weigh(source, segment, deepcopy(rng))
+            table = sample.game.table(k)
+            told = sample.game.feedback.told(table, segment, weights)
+            after = sample.learner.learn(sample.learner.observe(source, segment), told)
+            assert np.array_equal(source.draw(deepcopy(rng)), before), f"{sample}: learning changed what was there"
+            assert np.array_equal(sample.game.table(k), table), f"{sample}: it wrote to the losses"
+            source = after
+
+
+def check_weights_fit_the_segment(recipe: Recipe) -> None:
+    """One finite weight a step of the segment, or none at all; trials are counted; the domain keeps its kind."""
+    for sample in _samples(recipe):
+        rng = Streams.from_seed(5).learner
+        source = sample.learner.start(sample.domain, rng)
+        segment = _segment(sample, source.draw(rng))
+        weights = sample.learner.weigh(source, segment, rng)
+        assert isinstance(weights, Weights), f"{sample}: weigh gave {type(weights).__name__}, not Weights"
+        assert len(weights.values) in (0, len(segment.states)), f"{sample}: {len(weights.values)} weights"
+        assert np.isfinite(weights.values).all(), f"{sample}: a weight that is not finite"
+        assert weights.trials >= 0, f"{sample}: {weights.trials} trials"
+        seen = sample.learner.observe(source, segment).domain
+        assert isinstance(seen, type(sample.domain)), f"{sample}: observe left {describe(seen)}"
+        assert seen.shape == sample.domain.shape, f"{sample}: observe left a domain of shape {seen.shape}"
+
+
+def check_learners_travel(recipe: Recipe) -> None:
+    """A pickled learner plays the same: runs go to other processes."""
+    for sample in _samples(recipe):
+        travelled = replace(sample, learner=pickle.loads(pickle.dumps(sample.learner)))
+        assert np.array_equal(_policies(travelled), _policies(sample)), f"{sample}: travel changed it"
+
+
+@dataclass(frozen=True, eq=False)
+class _Sample:
+    """A small game, and the learner that a recipe makes for it."""
+
+    game: Game
+    learner: Learner[Any]
+    domain: Domain
+
+    def __str__(self) -> str:
+        return f"{type(self.learner).__name__} told {describe(self.domain)}"
+
+
+def _samples(recipe: Recipe) -> list[_Sample]:
+    """Those sample games that the learner accepts: episodes with known and with unknown transitions, and streams."""
+    kernel = Kernel(_rows(np.random.default_rng(1)))
+    box = BernsteinBox.vacuous(SHAPE, Radius.paper(SHAPE, ROUNDS, scale=0.05))
+    walking, mixing = waiting_ring(STREAM, 3).kernel, Kernel.homogeneous(kernel.p[0], STREAM)
+    entered = entrance(walking, np.full(3, 1 / 3))
+    found = [
+        _sample(recipe, Episodic(kernel), MarkovPolicies(kernel), ROUNDS),
+        _sample(recipe, Episodic(kernel), MarkovPolicies(box), ROUNDS),
+        _sample(recipe, Stepwise(walking), StationaryPolicies(walking), STREAM),
+        _sample(recipe, Stepwise(mixing), StationaryPolicies(mixing), STREAM),
+        _sample(recipe, Stepwise(entered, 3), StationaryPolicies(entered, 3), STREAM),
+    ]
+    accepted = [sample for sample in found if sample]
+    assert accepted, "the recipe refuses all sample games"
+    return accepted
+
+
+def _sample(recipe: Recipe, arena: Arena, domain: Domain, rounds: int) -> _Sample | None:
+    try:
+        made = recipe(Terms(domain, rounds, oracle=arena.oracle))
+        if isinstance(made, InEpochs):
+            arena, made = Continuing(made.entry, made.length), made.learner
+        made.start(domain, Streams.from_seed(1).learner)
+    except AmdpError:
+        return None
+    shape = domain.shape if isinstance(domain, MarkovPolicies) else (1, *domain.shape[1:])
+    return _Sample(Game(arena, uniform(rounds, shape, 1), feedback=made.feedback), made, domain)
+
+
+def _require_policy(sample: _Sample, policy: Policies) -> None:
+    shape = sample.domain.shape if isinstance(sample.domain, MarkovPolicies) else sample.domain.shape[1:]
+    assert policy.shape == shape, f"{sample}: a policy of shape {policy.shape}; it must be {shape}"
+    assert np.isfinite(policy).all(), f"{sample}: a policy with chances that are not finite"
+    assert (policy >= 0.0).all(), f"{sample}: a policy with negative chances"
+    assert np.allclose(policy.sum(axis=-1), 1.0, rtol=0, atol=TOLERANCE), f"{sample}: chances do not sum to 1"
+
+
+def _policies(sample: _Sample) -> Policies:
+    """Of a short run, one after the other."""
+    most = min(sample.game.rounds, ROUNDS)
+    played = play(sample.game, sample.learner, sample.domain, Streams.from_seed(3), most)
+    return np.stack([one.policy for one in played])
+
+
+def _segment(sample: _Sample, policy: Policies) -> Segment:
+    """What the policy meets in a round of its own."""
+    return sample.game.arena.visit(sample.game.arena.begin(), policy, Streams.from_seed(6).arena).segment
 
 
 def _rows(rng: np.random.Generator) -> Costs:

@@ -1,7 +1,8 @@
-"""The examples run, and the third-party oracle among them is found and passes its own tests."""
+"""The examples run, the notebook prints what is stored in it, and the third-party oracle is found and conforms."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,21 @@ def run(*command: str, env: dict[str, str] | None = None) -> str:
 @pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda script: script.name)
 def test_the_example_runs(script: Path) -> None:
     assert run("-W", "error", str(script))
+
+
+def test_the_notebook_prints_what_is_stored_in_it() -> None:
+    cells = json.loads((EXAMPLES / "tour.ipynb").read_text(encoding="utf-8"))["cells"]
+    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    outputs = [output for cell in cells for output in cell.get("outputs", [])]
+    stored = "".join("".join(output["text"]) for output in outputs if output["output_type"] == "stream")
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert run("-W", "error", "-c", code, env={**os.environ, "MPLBACKEND": "Agg"}) == stored
+
+
+def test_notebook_links_lead_somewhere() -> None:
+    text = (EXAMPLES / "tour.ipynb").read_text(encoding="utf-8")
+    for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
+        assert (EXAMPLES / target).exists(), target
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from amdp import testing
 from amdp.arrays import Costs
 from amdp.mdp import Domain
 from amdp.registry import names
-from amdp.testing import OracleCheck, oracle_checks, projection_checks
+from amdp.testing import OracleCheck, learner_checks, oracle_checks, projection_checks
 
 Spoil = Callable[[amdp.Plans, Costs], amdp.Plans]
 
@@ -117,4 +117,4 @@ def test_a_wrong_oracle_fails_its_check(check: OracleCheck, oracle: Spoiled) -> 
 
 def test_every_check_is_listed() -> None:
     written = {name for name in vars(testing) if name.startswith("check_")}
-    assert written == {check.__name__ for check in [*oracle_checks(), *projection_checks()]}
+    assert written == {check.__name__ for check in [*oracle_checks(), *projection_checks(), *learner_checks()]}

@@ -1,0 +1,103 @@
+"""A learner of your own in seventy lines: follow the leader, with a little exploration and no noise.
+
+It passes the conformance checks, plays in the same loop with the same luck, and loses to FTPL in both games below. To
+give it a name for `amdp play`, see docs/write-a-learner.md.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from amdp import Pairs, Planner, Segment, bind, instances, losses, one_hot
+from amdp.algorithms.recipes import Terms, learner
+from amdp.arrays import Floats, Policies
+from amdp.errors import InvalidInput
+from amdp.feedback import Bandit, Feedback, Weights
+from amdp.mdp import Domain, SingleKernel
+from amdp.regret import measure
+from amdp.seeding import Streams
+from amdp.simulation import Episodic, Game, play
+from amdp.testing import learner_checks
+from amdp.weighting import ImportanceWeighting
+
+ESTIMATOR = ImportanceWeighting()  # a loss that was met, divided by the chance to meet it
+
+
+@dataclass(frozen=True, eq=False)
+class Exploring:
+    """The cheapest policy for `total`, or with a small chance any action anywhere: a distribution over policies."""
+
+    planner: Planner
+    total: Floats  # [h, s, a], the sum of the loss estimates
+    exploration: float
+
+    @property
+    def domain(self) -> Domain:
+        """The policies that are drawn from."""
+        return self.planner.domain
+
+    @property
+    def choices(self) -> Policies:
+        """The leader and the explorer, `[2, h, s, a]`."""
+        leader = one_hot(self.planner.minimize(self.total[None]).actions[0], self.domain.shape[2])
+        return np.stack([leader, np.full_like(leader, 1.0 / self.domain.shape[2])])
+
+    def draw(self, rng: np.random.Generator) -> Policies:
+        """One policy `[h, s, a]`."""
+        policy: Policies = self.choices[int(rng.random() < self.exploration)]
+        return policy
+
+    def visits(self, pairs: Pairs) -> Floats:
+        """The chance `[m]` of being at each pair."""
+        both = self.domain.dynamics.greatest_visits(self.choices, self.domain.initial, pairs)
+        return np.array([1.0 - self.exploration, self.exploration]) @ both
+
+
+@dataclass(frozen=True)
+class EpsilonGreedy:
+    """Known transitions, bandit feedback; nothing changes in it: what it learns is in the distribution."""
+
+    exploration: float
+    feedback: ClassVar[type[Feedback]] = Bandit
+
+    @classmethod
+    def tuned(cls, terms: Terms) -> "EpsilonGreedy":
+        """Exploration `(A / K)^(1/3)`, the rule of thumb of bandits."""
+        if not isinstance(terms.domain.dynamics, SingleKernel):
+            raise InvalidInput("EpsilonGreedy needs a kernel")
+        return cls(min(1.0, (terms.domain.shape[2] / terms.rounds) ** (1 / 3)))
+
+    def start(self, domain: Domain, rng: np.random.Generator) -> Exploring:
+        """Before anything was seen."""
+        return Exploring(bind("dp", domain), np.zeros(domain.shape), self.exploration)
+
+    def observe(self, source: Exploring, segment: Segment) -> Exploring:
+        """The transitions are known: a trajectory says nothing new."""
+        return source
+
+    def weigh(self, source: Exploring, segment: Segment, rng: np.random.Generator) -> Weights:
+        """At once after a round: what a unit of loss met there stands for."""
+        return ESTIMATOR.weigh(source, segment, rng)
+
+    def learn(self, source: Exploring, feedback: Any) -> Exploring:
+        """When the losses of a round arrive: a new distribution, the old one stays as it is."""
+        return replace(source, total=ESTIMATOR.add(source.total, feedback, source))
+
+
+for check in learner_checks():
+    check(EpsilonGreedy.tuned)
+    print(f"passed: {check.__name__}")
+
+K = 1_000
+world = instances.build("tiny")
+print("\nlosses     learner         regret")
+for adversary in ("bernoulli", "swap"):
+    game = Game(Episodic(world.kernel, world.initial), losses.named(adversary, world.shape, K, 1, world.costs))
+    for name, player in (
+        ("epsilon-greedy", EpsilonGreedy.tuned(Terms(world.domain, K))),
+        ("ftpl-shared x8", learner("ftpl-shared", world.domain, K, multiplier=8.0)),
+    ):
+        runs = (play(game, player, world.domain, Streams.from_seed(seed)) for seed in range(3))
+        regret = np.mean([measure(game, run, checkpoints=[K]).low[-1] for run in runs])
+        print(f"{adversary:10} {name:15} {regret:6.1f}")
