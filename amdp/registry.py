@@ -1,9 +1,13 @@
 """Find a class by its short name through entry points; only what is named is loaded."""
 
 import re
-from dataclasses import fields
+import sys
+from collections.abc import Iterable
+from dataclasses import fields, is_dataclass
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points, requires
 from importlib.util import find_spec
+from inspect import signature
 from typing import Any
 
 from amdp.errors import InvalidInput, MissingDependency
@@ -28,17 +32,24 @@ def find(group: str, name: str) -> Any:
 def create(group: str, name: str, options: dict[str, Any]) -> Any:
     """The class behind a name, made with options; an unknown option is an error."""
     found = find(group, name)
+    require_options(name, found, options)
+    return found(**options)
+
+
+def require_options(name: str, found: Any, options: Iterable[str]) -> None:
+    """Refuse options that a class or a function does not have."""
     known = known_options(found)
     for option in options:
         if option not in known:
             offer = f"its options: {', '.join(known)}" if known else "it has no options"
             raise InvalidInput(f"{name!r} has no option {option!r}; {offer}")
-    return found(**options)
 
 
 def known_options(found: Any) -> list[str]:
-    """The options of a class: the fields of a dataclass."""
-    return [field.name for field in fields(found) if field.init]
+    """The options of a class, the fields of a dataclass; of a function, what it takes by keyword only."""
+    if is_dataclass(found):
+        return [field.name for field in fields(found) if field.init]
+    return [name for name, given in signature(found).parameters.items() if given.kind is given.KEYWORD_ONLY]
 
 
 def missing(packages: tuple[str, ...]) -> list[str]:
@@ -60,4 +71,10 @@ def remedy(absent: list[str]) -> str:
 
 
 def _entries(group: str) -> dict[str, EntryPoint]:
+    return _installed(group, tuple(sys.path))
+
+
+@cache
+def _installed(group: str, path: tuple[str, ...]) -> dict[str, EntryPoint]:
+    # Once for each path: reading the metadata of all packages takes longer than most plans.
     return {entry.name: entry for entry in entry_points(group=group)}

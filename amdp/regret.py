@@ -8,13 +8,11 @@ next no expectation but that of the whole stream is free of what happened before
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from math import e, log
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amdp.arrays import Floats
-from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
 from amdp.oracles.base import Planner, PlanningOracle, Status, bind
 from amdp.simulation import Game, Round
@@ -54,39 +52,6 @@ class Regret:
     def high(self) -> Floats:
         """The regret is not above this."""
         return self.paid - self.best_bound
-
-
-@dataclass(frozen=True)
-class FtplBound:
-    """A bound on expected regret with known transitions, term by term, as the paper proves its Theorem 1.
-
-    With delays the paper's proof of Theorem 3 has `5K + D` where `3K + D` stands here [derived: see docs/ftpl.md].
-    """
-
-    resampling: float  # HSAK / (e L)
-    error: float  # 2 H (1 + ln SA) / rate
-    stability: float  # rate H^2 SA (3K + D)
-
-    @property
-    def total(self) -> float:
-        """The sum of the terms."""
-        return self.resampling + self.error + self.stability
-
-
-def ftpl_bound(shape: Shape, rounds: int, rate: float, limit: int, total_delay: int = 0) -> FtplBound:
-    """The bound for any rate and limit, known transitions."""
-    if not rate > 0 or not limit >= 1 or rounds < 0 or total_delay < 0:
-        raise InvalidInput(
-            f"rate = {rate}, limit = {limit}, rounds = {rounds}, total_delay = {total_delay}; "
-            "the rate must be above 0, the limit at least 1, the others not negative"
-        )
-    steps, states, actions = shape
-    pairs = states * actions
-    return FtplBound(
-        steps * pairs * rounds / (e * limit),
-        2.0 * steps * (1.0 + log(pairs)) / rate,
-        rate * steps**2 * pairs * (3.0 * rounds + total_delay),
-    )
 
 
 def spaced(rounds: int, count: int = 50) -> NDArray[np.int64]:

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from amdp import delays, instances, losses
+from amdp.algorithms.bounds import ftpl_bound
 from amdp.algorithms.ftpl import Ftpl
 from amdp.algorithms.perturbations import Laplace
 from amdp.arrays import Floats
@@ -24,7 +25,7 @@ from amdp.estimators import GeometricResampling, SharedResampling
 from amdp.feedback import Bandit
 from amdp.instances import Instance
 from amdp.losses import LossSequence
-from amdp.regret import ftpl_bound, measure
+from amdp.regret import measure
 from amdp.seeding import Streams
 from amdp.simulation import Episodic, Game, play
 

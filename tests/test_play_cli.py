@@ -13,9 +13,10 @@ import pytest
 from typer.testing import CliRunner
 
 from amdp import instances, losses
+from amdp.algorithms.bounds import ftpl_bound
 from amdp.algorithms.recipes import learner
 from amdp.cli import app
-from amdp.regret import ftpl_bound, measure
+from amdp.regret import measure
 from amdp.seeding import Streams
 from amdp.simulation import Episodic, Game, play
 
@@ -48,7 +49,7 @@ def test_the_numbers_are_those_of_the_same_game_in_python() -> None:
     assert answer["oracle_calls"] == answer["trials"] + 40
     assert answer["curve"]["rounds"][-1] == answer["rounds"] == 40
     assert answer["curve"]["regret"][-1] == answer["regret"]
-    settings = answer["settings"]
+    settings = answer["settings"]["used"]
     assert settings["rate"] == pytest.approx(1 / np.sqrt(3 * 3 * 2 * 40))
     assert settings["limit"] == np.ceil(np.sqrt(3 * 2 * 40 / 3))
     assert answer["bound"]["total"] == ftpl_bound(world.shape, 40, settings["rate"], settings["limit"]).total
@@ -56,14 +57,12 @@ def test_the_numbers_are_those_of_the_same_game_in_python() -> None:
 
 def test_the_settings_repeat_the_run() -> None:
     first = played("tiny", "--episodes", "20", "--learner", "ftpl-shared", "--delay", "uniform:0:5", "--seed", "7")
-    given = first["settings"]
+    game, player = first["settings"]["game"], first["settings"]["learner"]
     again = played(
-        given["instance"],
-        *(
-            word
-            for key in ("learner", "oracle", "episodes", "losses", "delay", "seed", "multiplier")
-            for word in (f"--{key}", str(given[key]))
-        ),
+        game["instance"]["name"],
+        *("--losses", game["losses"]["name"], "--episodes", str(game["episodes"]), "--delay", game["delay"]),
+        *("--learner", player["name"], "--multiplier", str(player["multiplier"])),
+        *("--seed", str(first["settings"]["seed"])),
     )
     assert {key: again[key] for key in ("regret", "trials", "curve", "settings")} == {
         key: first[key] for key in ("regret", "trials", "curve", "settings")
@@ -72,9 +71,9 @@ def test_the_settings_repeat_the_run() -> None:
 
 def test_delays_enter_the_rate_and_the_bound_as_far_as_they_lie_in_the_game() -> None:
     answer = played("tiny", "--episodes", "10", "--delay", "fixed:4")
-    assert answer["settings"]["total_delay"] == 6 * 4 + 3 + 2 + 1
-    assert answer["settings"]["rate"] == pytest.approx(1 / np.sqrt(3 * 3 * 2 * (10 + 30)))
-    assert answer["bound"]["stability"] == pytest.approx(answer["settings"]["rate"] * 9 * 6 * (3 * 10 + 30))
+    assert answer["settings"]["used"]["total_delay"] == 6 * 4 + 3 + 2 + 1
+    assert answer["settings"]["used"]["rate"] == pytest.approx(1 / np.sqrt(3 * 3 * 2 * (10 + 30)))
+    assert answer["bound"]["stability"] == pytest.approx(answer["settings"]["used"]["rate"] * 9 * 6 * (3 * 10 + 30))
 
 
 def test_a_world_from_a_file_plays_like_its_namesake(tmp_path: Path) -> None:
@@ -87,7 +86,7 @@ def test_losses_from_a_file_may_be_longer_than_the_game_but_not_shorter(tmp_path
     path = tmp_path / "losses.npz"
     np.savez(path, losses=np.random.default_rng(0).random((5, 3, 3, 2)))
     assert played("tiny", "--episodes", "3", "--losses", str(path))["rounds"] == 3
-    assert "has 5 rounds" in refused("--episodes", "6", "--losses", str(path))
+    assert "6 rounds; " in refused("--episodes", "6", "--losses", str(path))
 
 
 def test_unknown_transitions_change_the_game_and_state_no_bound() -> None:
@@ -166,8 +165,54 @@ def test_a_killed_run_leaves_whole_rounds(endless: tuple[subprocess.Popen[str], 
     process.kill()
     process.wait(60)
     settings, *lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert settings["settings"]["episodes"] == 3_000_000
+    assert settings["settings"]["game"]["episodes"] == 3_000_000
     assert [line["k"] for line in lines] == list(range(len(lines)))
+
+
+def test_a_stream_is_played_in_epochs_and_its_switches_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "rounds.jsonl"
+    world = ("random-parked", "--world", "n_states=3", "--world", "n_actions=2")
+    answer = played(
+        *world, *("--steps", "120", "--learner", "hedge-infinite", "--set", "epochs=8", "--record", str(path))
+    )
+    assert answer["rounds"] == 8
+    assert answer["settings"]["used"]["epoch"] == 15
+    assert answer["settings"]["game"]["instance"]["settings"] == {"n_states": 3, "n_actions": 2}
+    assert answer["settings"]["learner"]["settings"] == {"epochs": 8}
+    assert answer["curve"]["rounds"][-1] == 8
+    _, *lines = [json.loads(line) for line in path.read_text().splitlines()]
+    spent = sum(line.get("entering", 0) for line in lines)
+    assert answer["steps_entering"] == spent > 0
+    assert spent + sum(len(line["states"]) for line in lines) == 120
+    assert answer["curve"]["paid"][-1] == pytest.approx(sum(line["paid"] for line in lines))
+    assert 0 < answer["paid_entering"] <= spent
+
+
+def test_a_comparator_that_proves_only_a_bound_makes_the_regret_an_interval() -> None:
+    stream = ("play", "random-parked", "--world", "n_states=3", "--steps", "60", "--learner", "hedge-infinite")
+    exact = runner.invoke(app, [*stream])
+    assert exact.exit_code == 0, exact.output
+    assert " .. " not in exact.stdout
+    assert "spent on switches" in exact.stdout
+    loose = runner.invoke(app, [*stream, "--comparator", "local-search"])
+    assert loose.exit_code == 0, loose.output
+    assert " .. " in loose.stdout
+    answer = played(*stream[1:], "--comparator", "local-search")
+    assert answer["regret_high"] is None or answer["regret_high"] > answer["regret"]
+    assert answer["settings"]["game"]["comparator"]["name"] == "local-search"
+
+
+def test_settings_of_learner_and_world_are_given_by_key_and_value() -> None:
+    answer = played("lock", "--world", "code=[1, 0]", "--world", "jam=0.2", "--episodes", "9", "--set", "limit=7")
+    assert answer["settings"]["used"]["shape"] == [20, 3, 2]
+    assert answer["settings"]["used"]["limit"] == 7
+    assert "'tiny' has no option 'size'" in refused("--world", "size=3")
+    assert "'ftpl' has no option 'speed'; its options: rate, limit" in refused("--set", "speed=3")
+    assert "--set rate: give key=value" in refused("--set", "rate")
+    assert "--set rate is given twice" in refused("--set", "rate=1", "--set", "rate=2")
+    assert "rate = inf" in refused("--set", "rate=inf")
+    assert "give either episodes or steps" in refused("--steps", "5")
+    assert "no 'simplex' in amdp.oracles" in refused("--comparator", "simplex")
 
 
 @pytest.mark.parametrize(
@@ -179,11 +224,11 @@ def test_a_killed_run_leaves_whole_rounds(endless: tuple[subprocess.Popen[str], 
         (("--losses", "nowhere.csv"), "nowhere.csv"),
         (("--delay", "fixed:-1"), "delay = -1"),
         (("--delay", "long"), "no delays 'long'; known forms: none"),
-        (("--episodes", "0"), "episodes = 0; it must be at least 1"),
-        (("--seed", "-1"), "seed = -1; it must be at least 0"),
-        (("--episodes", "99999999999999999999"), "episodes = 99999999999999999999; it must be at least 1 and below"),
+        (("--episodes", "0"), "episodes = 0; it must be a whole number, 1 .. "),
+        (("--seed", "-1"), "seed = -1; it must be a whole number, 0 .. "),
+        (("--episodes", "99999999999999999999"), "episodes = 99999999999999999999; it must be a whole number, 1 .. "),
         (("--multiplier", "0"), "multiplier = 0.0; it must be above 0"),
-        (("--unknown", "--radius", "wide"), "no radius 'wide'; known names: paper, jin-2020"),
+        (("--unknown", "--radius", "wide"), "radius = 'wide'; known names: paper, jin-2020"),
         (("--learner", "hedge", "--unknown"), "exact weights need a kernel"),
         (("--unknown", "--radius-scale", "-1"), "radius_scale = -1.0; it must be above 0"),
         (("--record", "no/such/folder/file"), "cannot be written"),
@@ -208,7 +253,9 @@ def test_an_oracle_that_cannot_plan_there_says_so_before_the_game() -> None:
 
 def test_instances_and_learners_are_listed() -> None:
     worlds = json.loads(runner.invoke(app, ["instances", "--json"]).stdout)
-    assert {"name": "tiny", "steps": 3, "states": 3, "actions": 2} in worlds
+    tiny = {"seed": 20240, "n_steps": 3, "n_states": 3, "n_actions": 2, "concentration": 1.0}
+    assert {"name": "tiny", "steps": 3, "states": 3, "actions": 2, "settings": tiny} in worlds
+    assert "server-farm" in {row["name"] for row in worlds}
     found = {row["name"]: row["what"] for row in json.loads(runner.invoke(app, ["learners", "--json"]).stdout)}
     assert {"ftpl", "ftpl-shared", "ftpl-literal", "fpl"} <= set(found)
     assert "regret is linear" in found["ftpl-literal"]

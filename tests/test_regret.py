@@ -10,12 +10,13 @@ from numpy.testing import assert_allclose, assert_array_equal
 from worlds import plain_values, random_kernel, random_rows
 
 from amdp import InvalidInput, Kernel, MarkovPolicies
+from amdp.algorithms.bounds import ftpl_bound
 from amdp.algorithms.ftpl import Ftpl, LiteralFtpl
 from amdp.algorithms.perturbations import Laplace
 from amdp.arrays import Floats
 from amdp.estimators import GeometricResampling
 from amdp.losses import FixedLosses
-from amdp.regret import BLOCK, ftpl_bound, measure, spaced
+from amdp.regret import BLOCK, measure, spaced
 from amdp.seeding import Streams
 from amdp.simulation import Episodic, Game, Round, play
 

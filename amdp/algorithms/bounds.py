@@ -6,7 +6,7 @@ bound, so that constants may differ from the source.
 """
 
 from dataclasses import dataclass
-from math import log, sqrt
+from math import e, log, sqrt
 
 import numpy as np
 
@@ -27,6 +27,39 @@ class Bound:
     def total(self) -> float:
         """The sum of the terms."""
         return self.penalty + self.stability + self.bias + self.waiting
+
+
+@dataclass(frozen=True)
+class FtplBound:
+    """A bound on expected regret with known transitions, term by term, as the paper proves its Theorem 1.
+
+    With delays the paper's proof of Theorem 3 has `5K + D` where `3K + D` stands here [derived: see docs/ftpl.md].
+    """
+
+    resampling: float  # HSAK / (e L)
+    error: float  # 2 H (1 + ln SA) / rate
+    stability: float  # rate H^2 SA (3K + D)
+
+    @property
+    def total(self) -> float:
+        """The sum of the terms."""
+        return self.resampling + self.error + self.stability
+
+
+def ftpl_bound(shape: Shape, rounds: int, rate: float, limit: int, total_delay: int = 0) -> FtplBound:
+    """The bound for any rate and limit, known transitions."""
+    if not rate > 0 or not limit >= 1 or rounds < 0 or total_delay < 0:
+        raise InvalidInput(
+            f"rate = {rate}, limit = {limit}, rounds = {rounds}, total_delay = {total_delay}; "
+            "the rate must be above 0, the limit at least 1, the others not negative"
+        )
+    steps, states, actions = shape
+    pairs = states * actions
+    return FtplBound(
+        steps * pairs * rounds / (e * limit),
+        2.0 * steps * (1.0 + log(pairs)) / rate,
+        rate * steps**2 * pairs * (3.0 * rounds + total_delay),
+    )
 
 
 # --- explicit bounds --------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Self
 
 import numpy as np
 
+from amdp.algorithms.bounds import FtplBound, ftpl_bound
 from amdp.algorithms.perturbations import Exponential, Laplace, Perturbation
 from amdp.arrays import Actions, Floats, Policies, one_hot, require_whole
 from amdp.dynamics import Segment
@@ -109,8 +110,7 @@ class Ftpl:
 
         `multiplier` scales the rate. The theorems speak of Laplace noise; another law takes the same rate.
         """
-        if isinstance(domain, StationaryPolicies):
-            raise InvalidInput("these parameters are for episodes; for stationary policies see FtplTuning")
+        _require_episodes(domain)
         trials = resampling_limit(domain, rounds) if limit is None else limit
         spread = laplace_rate(domain, rounds, total_delay) if rate is None else rate
         estimator: Estimator = SharedResampling(trials) if shared else GeometricResampling(trials)
@@ -141,6 +141,16 @@ class Ftpl:
         """Add the estimate of the losses to the sum."""
         return replace(source, total=learned(self.estimator, source.total, feedback, source))
 
+    def bound(self, domain: Domain, rounds: int, waited: int = 0) -> FtplBound | None:
+        """What Theorems 1 and 3 allow after `rounds`; None where no explicit bound is known: boxes, other noise."""
+        known = isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel)
+        noise, estimator = self.perturbation, self.estimator
+        if not known or not isinstance(noise, Laplace):
+            return None
+        if not isinstance(estimator, GeometricResampling | SharedResampling):
+            return None
+        return ftpl_bound(domain.shape, rounds, noise.rate, estimator.limit, waited)
+
 
 class LiteralFtpl(Ftpl):
     """The pseudo-code to the letter: noise drawn once, before the first round.
@@ -154,6 +164,9 @@ class LiteralFtpl(Ftpl):
         noise = self.perturbation.perturbed(nothing, 1, rng)[0]
         return StubbornLeader(bind(self.oracle, domain), self.perturbation, nothing, noise=noise)
 
+    def bound(self, domain: Domain, rounds: int, waited: int = 0) -> None:
+        """None: the proof needs fresh noise."""
+
 
 def follow_the_perturbed_leader(
     domain: Domain, rounds: int, *, oracle: str | PlanningOracle = "dp", multiplier: float = 1.0
@@ -163,6 +176,7 @@ def follow_the_perturbed_leader(
     Exponential noise of rate `sqrt((1 + ln SA) / (H^2 K))`, subtracted [derived]. The printed FPOP draws noise once an
     epoch and uses L1 sets [from memory]; here the noise is fresh each round and the set is the domain's box.
     """
+    _require_episodes(domain)
     steps, states, actions = domain.shape
     rate = multiplier * sqrt((1.0 + np.log(states * actions)) / (steps**2 * _at_least_one(rounds)))
     return Ftpl(Exponential(rate), WholeTable(), bind(oracle, domain).oracle)
@@ -187,3 +201,8 @@ def _at_least_one(rounds: int) -> int:
     if rounds < 1:
         raise InvalidInput(f"rounds = {rounds}; it must be at least 1")
     return rounds
+
+
+def _require_episodes(domain: Domain) -> None:
+    if isinstance(domain, StationaryPolicies):
+        raise InvalidInput("these parameters are for episodes; for stationary policies see FtplTuning")

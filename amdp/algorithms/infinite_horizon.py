@@ -13,14 +13,14 @@ the policy. So a pair is met at step `t` only if the switch was over by then, wh
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import ceil, e, inf, log, sqrt
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from amdp.algorithms.ftpl import Ftpl
 from amdp.algorithms.hedge import Hedge
 from amdp.algorithms.perturbations import Laplace
-from amdp.algorithms.recipes import Terms
+from amdp.algorithms.recipes import InEpochs, Terms
 from amdp.algorithms.switching import Epoch, PolicySwitching
 from amdp.arrays import require_whole
 from amdp.dynamics import Segment
@@ -317,26 +317,37 @@ def _window(entry: PolicySwitching, epochs: int) -> int:
     return min(ceil(WINDOW * entry.expected_length), ceil(entry.kernel.shape[0] / epochs) // WINDOW_SHARE)
 
 
+Tuned = TypeVar("Tuned", FtplTuning, HedgeTuning)
+
+
 # --- recipes ----------------------------------------------------------------------------------------------------------
 
 
-def ftpl_infinite(terms: Terms) -> Ftpl:
-    """FTPL over stationary policies, practical tuning; a round is an epoch."""
-    return FtplTuning.practical(*_agreed(terms)).learner("auto" if terms.oracle == "dp" else terms.oracle)
+def ftpl_infinite(terms: Terms, *, epochs: int | None = None, theorem: bool = False, exact: bool = False) -> InEpochs:
+    """FTPL over stationary policies in epochs: practical tuning, or the theorem's."""
+    tuning = _tuning(FtplTuning, terms, epochs, theorem)
+    oracle = "auto" if terms.oracle == "dp" else terms.oracle
+    return _in_epochs(tuning, tuning.exact_learner(oracle) if exact else tuning.learner(oracle))
 
 
-def hedge_infinite(terms: Terms) -> Hedge:
-    """Hedge over stationary policies, practical tuning; a round is an epoch."""
-    return HedgeTuning.practical(*_agreed(terms)).learner()
+def hedge_infinite(terms: Terms, *, epochs: int | None = None, theorem: bool = False, exact: bool = False) -> InEpochs:
+    """Hedge over stationary policies in epochs: practical tuning, or the theorem's."""
+    tuning = _tuning(HedgeTuning, terms, epochs, theorem)
+    return _in_epochs(tuning, tuning.exact_learner() if exact else tuning.learner())
 
 
-def _agreed(terms: Terms) -> tuple[PolicySwitching, int, float]:
+def _tuning(kind: type[Tuned], terms: Terms, epochs: int | None, theorem: bool) -> Tuned:
     domain = terms.domain
     if not isinstance(domain, StationaryPolicies):
         raise InvalidInput(
-            f"an unbroken stream is played with StationaryPolicies, not {type(domain).__name__}, in a Continuing arena "
-            "(`amdp play` has episodes only; see examples/06_infinite_horizon.py)"
+            f"an unbroken stream is played with StationaryPolicies, not {type(domain).__name__}: give steps instead of "
+            "episodes"
         )
     if terms.total_delay:
         raise InvalidInput(f"total_delay = {terms.total_delay}; an unbroken stream has no delays")
-    return PolicySwitching(domain.dynamics, domain.initial), terms.rounds, terms.multiplier
+    tune = kind.tuned if theorem else kind.practical
+    return tune(PolicySwitching(domain.dynamics, domain.initial), epochs, terms.multiplier)
+
+
+def _in_epochs(tuning: Tuning, learner: Ftpl | Hedge) -> InEpochs:
+    return InEpochs(learner, tuning.entry, tuning.length, tuning.bound)

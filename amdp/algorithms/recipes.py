@@ -12,12 +12,21 @@ from amdp.algorithms.base import Learner
 from amdp.algorithms.ftpl import Ftpl, LiteralFtpl, follow_the_perturbed_leader
 from amdp.algorithms.hedge import Hedge
 from amdp.algorithms.mirror_descent import MirrorDescent
+from amdp.algorithms.perturbations import Exponential, Gaussian, Gumbel, Laplace, Perturbation
 from amdp.algorithms.regularized_leader import RegularizedLeader
+from amdp.algorithms.switching import PolicySwitching
+from amdp.errors import InvalidInput
 from amdp.mdp import Domain
 from amdp.oracles.base import PlanningOracle
 from amdp.oracles.projection.base import ProjectionOracle
 
 GROUP = "amdp.learners"
+NOISES: dict[str, type[Perturbation]] = {
+    "laplace": Laplace,
+    "exponential": Exponential,
+    "gumbel": Gumbel,
+    "gaussian": Gaussian,
+}
 
 
 @dataclass(frozen=True)
@@ -32,7 +41,17 @@ class Terms:
     multiplier: float = 1.0  # scales the rate that theory gives
 
 
-Recipe = Callable[[Terms], Learner[Any]]
+@dataclass(frozen=True, eq=False)
+class InEpochs:
+    """A learner for epochs of an unbroken stream, how its policies are entered, and what theory allows it in all."""
+
+    learner: Learner[Any]
+    entry: PolicySwitching
+    length: int
+    bound: Any = None  # with a `total`
+
+
+Recipe = Callable[..., Learner[Any] | InEpochs]  # of terms, and settings by keyword
 
 
 def learner(
@@ -43,20 +62,26 @@ def learner(
     oracle: str | PlanningOracle = "dp",
     multiplier: float = 1.0,
     projection: str | ProjectionOracle = "newton",
-) -> Learner[Any]:
-    """The learner of that name, tuned."""
+    **settings: Any,
+) -> Any:
+    """The learner of that name, tuned; `settings` are keywords of its recipe. For an unbroken stream see `InEpochs`."""
     recipe: Recipe = registry.find(GROUP, name)
-    return recipe(Terms(domain, rounds, total_delay, oracle, projection, multiplier))
+    registry.require_options(name, recipe, settings)
+    return recipe(Terms(domain, rounds, total_delay, oracle, projection, multiplier), **settings)
 
 
-def ftpl(terms: Terms) -> Learner[Any]:
+def ftpl(
+    terms: Terms, *, rate: float | None = None, limit: int | None = None, perturbation: str = "laplace"
+) -> Learner[Any]:
     """The paper's FTPL: Laplace noise fresh each round, independent trials for each step."""
-    return _ftpl(Ftpl, terms, shared=False)
+    return _ftpl(Ftpl, terms, shared=False, rate=rate, limit=limit, perturbation=_noise(perturbation))
 
 
-def ftpl_shared(terms: Terms) -> Learner[Any]:
+def ftpl_shared(
+    terms: Terms, *, rate: float | None = None, limit: int | None = None, perturbation: str = "laplace"
+) -> Learner[Any]:
     """The same with trials that serve all steps at once: same bound, fewer oracle calls."""
-    return _ftpl(Ftpl, terms, shared=True)
+    return _ftpl(Ftpl, terms, shared=True, rate=rate, limit=limit, perturbation=_noise(perturbation))
 
 
 def ftpl_literal(terms: Terms) -> Learner[Any]:
@@ -113,9 +138,15 @@ def delayed_hedge(terms: Terms) -> Learner[Any]:
     return Hedge.tuned(terms.domain, terms.rounds, terms.total_delay, multiplier=terms.multiplier)
 
 
-def _ftpl(kind: type[Ftpl], terms: Terms, *, shared: bool) -> Ftpl:
-    settings: dict[str, Any] = {"oracle": terms.oracle, "multiplier": terms.multiplier, "shared": shared}
+def _ftpl(kind: type[Ftpl], terms: Terms, **settings: Any) -> Ftpl:
+    settings |= {"oracle": terms.oracle, "multiplier": terms.multiplier}
     return kind.tuned(terms.domain, terms.rounds, terms.total_delay, **settings)
+
+
+def _noise(name: str) -> type[Perturbation]:
+    if name not in NOISES:
+        raise InvalidInput(f"perturbation = {name!r}; known names: {', '.join(NOISES)}")
+    return NOISES[name]
 
 
 def _projected(terms: Terms) -> dict[str, Any]:

@@ -8,24 +8,24 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from amdp import registry
+from amdp import options, registry
 from amdp.algorithms.recipes import GROUP
 from amdp.commands.refusals import clear_errors
-from amdp.instances import standard
+from amdp.instances import continuing, standard
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
 def instances(as_json: AsJson = False) -> None:
-    """List the built-in worlds and their sizes.
+    """List the built-in worlds, their sizes, and what can be set; those without end come last.
 
     Example: amdp instances
     """
-    made = [(name, make().shape) for name, make in standard().items()]
-    _print(
-        [dict(zip(("name", "steps", "states", "actions"), (name, *shape), strict=True)) for name, shape in made],
-        as_json,
-    )
+    found = [
+        dict(zip(("name", "steps", "states", "actions"), (name, *make().shape), strict=True)) | _settings(make)
+        for name, make in (standard() | continuing()).items()
+    ]
+    _print(found, as_json)
 
 
 def learners(as_json: AsJson = False) -> None:
@@ -34,8 +34,18 @@ def learners(as_json: AsJson = False) -> None:
     Example: amdp learners
     """
     with clear_errors():
-        found = [(name, registry.find(GROUP, name)) for name in registry.names(GROUP)]
-        _print([{"name": name, "what": (getdoc(recipe) or "").split("\n")[0]} for name, recipe in found], as_json)
+        found = {name: registry.find(GROUP, name) for name in registry.names(GROUP)}
+        _print(
+            [{"name": name, "what": _first_line(recipe)} | _settings(recipe) for name, recipe in found.items()], as_json
+        )
+
+
+def _first_line(made: Any) -> str:
+    return (getdoc(made) or "").split("\n")[0]
+
+
+def _settings(made: Any) -> dict[str, Any]:
+    return {"settings": options.usual(made)}
 
 
 def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
@@ -44,5 +54,11 @@ def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
         return
     table = Table(*rows[0])
     for row in rows:
-        table.add_row(*map(str, row.values()))
+        table.add_row(*map(_text, row.values()))
     Console().print(table)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(name if usual is None else f"{name}={usual}" for name, usual in value.items())
+    return str(value)

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from threading import Event
 from time import perf_counter
@@ -15,9 +15,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from amdp.commands.match import Match, Settings, arrange
+from amdp.commands import completion
 from amdp.commands.refusals import INTERRUPTED, clear_errors, interruptible
+from amdp.commands.values import settings
 from amdp.errors import InvalidInput
+from amdp.experiments.match import Match, arrange
+from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.losses.catalog import standard
 from amdp.regret import Regret, measure, spaced
 from amdp.seeding import Streams
@@ -25,45 +28,99 @@ from amdp.simulation import Round
 from amdp.simulation import play as rounds_of
 
 ADVERSARIES = ", ".join(standard())
+EPISODES = 10_000
 SHOWN = 6  # checkpoints that fit a screen
+UNPROVED = "unbounded"  # above which nothing is known
 
 
 def play(
-    instance: Annotated[str, typer.Argument(help="A name of `amdp instances`, or a .npz or .json file.")],
-    learner: Annotated[str, typer.Option(help="See `amdp learners`.")] = "ftpl",
-    oracle: Annotated[str, typer.Option(help="See `amdp oracles`.")] = "dp",
-    episodes: Annotated[int, typer.Option(help="How many rounds.")] = 10_000,
-    losses: Annotated[str, typer.Option(help=f"{ADVERSARIES}; or a .csv, .parquet, .npz file.")] = "bernoulli",
-    delay: Annotated[str, typer.Option(help="Such as none, fixed:50, uniform:0:100, geometric:20.")] = "none",
+    instance: Annotated[
+        str,
+        typer.Argument(
+            help="A name of `amdp instances`, or a .npz or .json file.", autocompletion=completion.instances
+        ),
+    ],
+    learner: Annotated[str, typer.Option(help="See `amdp learners`.", autocompletion=completion.learners)] = "ftpl",
+    oracle: Annotated[
+        str | None, typer.Option(help="See `amdp oracles`; dp, or auto in a stream.", autocompletion=completion.oracles)
+    ] = None,
+    episodes: Annotated[
+        int | None, typer.Option(help=f"Rounds that start anew; {EPISODES} if nothing is said.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Instead of episodes: steps of one unbroken stream.")] = None,
+    losses: Annotated[
+        str, typer.Option(help=f"{ADVERSARIES}; or a .csv, .parquet, .npz file.", autocompletion=completion.losses)
+    ] = "bernoulli",
+    delay: Annotated[
+        str, typer.Option(help="Such as none, fixed:50, uniform:0:100, geometric:20.", autocompletion=completion.delays)
+    ] = "none",
     seed: Annotated[int, typer.Option(help="The same seed, the same run.")] = 1,
     unknown: Annotated[bool, typer.Option("--unknown", help="The learner is not told the transitions.")] = False,
     radius: Annotated[str, typer.Option(help="With --unknown: paper; jin-2020, of UOB-REPS; luo-2021.")] = "paper",
     radius_scale: Annotated[float, typer.Option(help="With --unknown: scales the radius.")] = 1.0,
     multiplier: Annotated[float, typer.Option(help="Scales the rate that theory gives.")] = 1.0,
-    projection: Annotated[str, typer.Option(help="newton or cvxpy, for learners that project.")] = "newton",
+    projection: Annotated[
+        str | None,
+        typer.Option(help="newton or cvxpy, for learners that project.", autocompletion=completion.projections),
+    ] = None,
+    comparator: Annotated[
+        str | None,
+        typer.Option(
+            help="The oracle that finds the best policy in hindsight; dp, or auto in a stream.",
+            autocompletion=completion.oracles,
+        ),
+    ] = None,
+    given: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE for the learner; repeatable.")] = None,
+    world: Annotated[list[str] | None, typer.Option(help="KEY=VALUE for the instance; repeatable.")] = None,
     record: Annotated[Path | None, typer.Option(help="Write the settings, then a JSON line a round.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
     """Play a learner against an adversary, and measure its regret. Ctrl-C stops and sums up what was played.
 
     Example: amdp play river-swim --learner ftpl-shared --episodes 10000 --delay fixed:50 --seed 1
+
+    Example: amdp play server-farm --world n_servers=3 --learner ftpl-infinite --steps 2000 --losses nominal
     """
     with clear_errors():
-        chosen = instance, learner, oracle, episodes, losses, delay, seed, unknown, radius_scale, multiplier
-        match = arrange(Settings(*chosen, projection, radius))
+        game = GameSettings(
+            Named(instance, settings("--world", world or ())),
+            Named(losses),
+            EPISODES if episodes is None and steps is None else episodes,
+            steps,
+            delay,
+            unknown=unknown,
+            radius=radius,
+            radius_scale=radius_scale,
+            comparator=_named(comparator),
+        )
+        player = LearnerSettings(
+            learner, _named(oracle), _named(projection), multiplier, settings("--set", given or ())
+        )
+        match = arrange(RunSettings(game, player, seed))
         began = perf_counter()
         with ExitStack() as stack:
             stream = stack.enter_context(_recording(record, match)) if record else None
             stop = stack.enter_context(interruptible())
-            regret = measure(match.game, _watched(match, stop, stream))
+            watch = Watch(match, stop, stream)
+            # In a stream each checkpoint is a hard problem: there only some are measured.
+            at = None if steps is None else match.checkpoints
+            regret = measure(match.game, watch, match.comparator, at)
             seconds = perf_counter() - began
-    result = _summary(match, regret, seconds)
+    result = _summary(watch, regret, seconds)
     if as_json:
-        typer.echo(json.dumps(result, indent=2))
+        typer.echo(json.dumps(result, indent=2, allow_nan=False))
     else:
         _show(match, result)
     if stop.is_set():
         raise typer.Exit(INTERRUPTED)
+
+
+def _named(name: str | None) -> Named | None:
+    return None if name is None else Named(name)
+
+
+def _settings(match: Match) -> dict[str, Any]:
+    return match.settings.to_json() | {"used": match.used}
 
 
 @contextmanager
@@ -71,26 +128,35 @@ def _recording(file: Path, match: Match) -> Iterator[TextIO]:
     """The file, with the settings in its first line."""
     try:
         with file.open("w", encoding="utf-8") as stream:
-            _write(stream, {"settings": match.used})
+            _write(stream, {"settings": _settings(match)})
             yield stream
     except OSError as problem:
         raise InvalidInput(f"{file} cannot be written: {problem}") from problem
 
 
-def _watched(match: Match, stop: Event, stream: TextIO | None) -> Iterator[Round]:
+@dataclass
+class Watch:
     """The rounds, until they end or are asked to, each shown and written as it is played."""
-    played = rounds_of(match.game, match.learner, match.domain, Streams.from_seed(match.settings.seed))
-    paid = 0.0
-    with _bar() as bar:
-        task = bar.add_task(match.settings.learner, total=match.settings.episodes, paid=0.0)
-        for one in played:
-            if stream:
-                _write(stream, _line(one))
-            paid += one.paid
-            bar.update(task, advance=1, paid=paid / (one.k + 1))
-            yield one
-            if stop.is_set():
-                return
+
+    match: Match
+    stop: Event
+    stream: TextIO | None = None
+    entering: list[int] = field(default_factory=list)  # steps of each round that were spent on a switch
+
+    def __iter__(self) -> Iterator[Round]:
+        match, paid = self.match, 0.0
+        played = rounds_of(match.game, match.learner, match.domain, Streams.from_seed(match.settings.seed))
+        with _bar() as bar:
+            task = bar.add_task(match.settings.learner.name, total=match.game.rounds, paid=0.0)
+            for one in played:
+                if self.stream:
+                    _write(self.stream, _line(one))
+                paid += one.paid
+                self.entering.append(len(one.entering.states))
+                bar.update(task, advance=1, paid=paid / (one.k + 1))
+                yield one
+                if self.stop.is_set():
+                    return
 
 
 def _bar() -> Progress:
@@ -106,13 +172,14 @@ def _bar() -> Progress:
 
 
 def _line(one: Round) -> dict[str, Any]:
+    entering = {"entering": len(one.entering.states)} if len(one.entering.states) else {}
     return {
         "k": one.k,
         "states": one.segment.states.tolist(),
         "actions": one.segment.actions.tolist(),
         "paid": one.paid,
         "trials": one.trials,
-    }
+    } | entering
 
 
 def _write(stream: TextIO, line: dict[str, Any]) -> None:
@@ -121,48 +188,80 @@ def _write(stream: TextIO, line: dict[str, Any]) -> None:
     stream.flush()
 
 
-def _summary(match: Match, regret: Regret, seconds: float) -> dict[str, Any]:
+def _summary(watch: Watch, regret: Regret, seconds: float) -> dict[str, Any]:
     played = int(regret.rounds[-1])
-    bound = match.bound(played)
-    at = spaced(played) - 1
+    bound = watch.match.bound(played)
+    at = np.searchsorted(regret.rounds, spaced(played))
+    high = _finite(regret.high)
     return {
         "rounds": played,
         "regret": float(regret.low[-1]),
+        "regret_high": high[-1],
         "bound": None if bound is None else asdict(bound) | {"total": bound.total},
         "seconds": seconds,
         "learner_seconds": float(regret.seconds[-1]),
         "oracle_calls": int(regret.oracle_calls[-1]),
         "trials": int(regret.trials[-1]),
-        "settings": match.used,
+        "steps_entering": sum(watch.entering[:played]),
+        "paid_entering": float(regret.paid_entering[-1]),
+        "settings": _settings(watch.match),
         "curve": {
             "rounds": regret.rounds[at].tolist(),
             "paid": regret.paid[at].tolist(),
             "best": regret.best[at].tolist(),
             "regret": regret.low[at].tolist(),
+            "regret_high": [high[i] for i in at],
         },
     }
 
 
+def _finite(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]:
+    return [float(value) if np.isfinite(value) else None for value in values]
+
+
 def _show(match: Match, result: dict[str, Any]) -> None:
     console = Console()
-    facts = Table(show_header=False, title=f"{match.settings.learner} on {match.settings.instance}")
-    for key, value in result["settings"].items():
+    game, player = match.settings.game, match.settings.learner
+    facts = Table(show_header=False, title=f"{player.name} on {game.instance}")
+    for key, value in _facts(match):
         facts.add_row(key, f"{value:.6g}" if isinstance(value, float) else str(value))
     facts.add_section()
-    for key, text in _costs(result):
+    for key, text in _costs(match, result):
         facts.add_row(key, text)
     console.print(facts)
     console.print(_curve(result["curve"]))
-    if result["rounds"] < match.settings.episodes:
-        console.print(f"stopped after {result['rounds']} of {match.settings.episodes} rounds")
+    if result["rounds"] < match.game.rounds:
+        console.print(f"stopped after {result['rounds']} of {match.game.rounds} rounds")
 
 
-def _costs(result: dict[str, Any]) -> Iterator[tuple[str, str]]:
+def _facts(match: Match) -> Iterator[tuple[str, Any]]:
+    """What was asked for, without what nobody said, and what the recipe made of it."""
+    game, player = match.settings.game, match.settings.learner
+    said = {name: getattr(game, name) for name in ("losses", "episodes", "steps", "delay", "comparator")}
+    if game.unknown:
+        said |= {"unknown": f"radius {game.radius} times {game.radius_scale:g}"}
+    said |= {"oracle": player.oracle, "projection": player.projection, "multiplier": player.multiplier}
+    said |= {**player.settings, "seed": match.settings.seed}
+    yield from ((name, value) for name, value in said.items() if value is not None)
+    yield from match.used.items()
+
+
+def _costs(match: Match, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
     each = result["learner_seconds"] / result["rounds"]
-    yield "regret", f"{result['regret']:.6g}"
+    yield "regret", _interval(result["regret"], result["regret_high"])
     yield "bound on its mean", _terms(result["bound"])
-    yield "seconds", f"{result['seconds']:.2f}; the learner {result['learner_seconds']:.2f}, {each:.2e} an episode"
+    yield "seconds", f"{result['seconds']:.2f}; the learner {result['learner_seconds']:.2f}, {each:.2e} a round"
     yield "oracle calls", f"{result['oracle_calls']}, of which trials {result['trials']}"
+    if match.epoch:
+        switches = f"{result['steps_entering']} steps, in which {result['paid_entering']:.6g} were paid"
+        yield "spent on switches", switches
+
+
+def _interval(low: float, high: float | None) -> str:
+    """One number where it is proved, else both ends; rounding of the proof does not count."""
+    if high is None:
+        return f"{low:.6g} .. {UNPROVED}"
+    return f"{low:.6g}" if high - low <= 1e-6 * max(1.0, abs(low)) else f"{low:.6g} .. {high:.6g}"
 
 
 def _terms(bound: dict[str, float] | None) -> str:
@@ -172,9 +271,11 @@ def _terms(bound: dict[str, float] | None) -> str:
     return f"{bound['total']:.6g} = {terms}"
 
 
-def _curve(curve: dict[str, list[float]]) -> Table:
+def _curve(curve: dict[str, list[Any]]) -> Table:
     table = Table("rounds", "paid", "best in hindsight", "regret", "regret / rounds")
     for i in np.unique(np.linspace(0, len(curve["rounds"]) - 1, SHOWN).round().astype(int)):
-        rounds, paid, best, regret = (curve[key][i] for key in ("rounds", "paid", "best", "regret"))
-        table.add_row(str(rounds), f"{paid:.6g}", f"{best:.6g}", f"{regret:.6g}", f"{regret / rounds:.4g}")
+        rounds, paid, best, regret, high = (
+            curve[key][i] for key in ("rounds", "paid", "best", "regret", "regret_high")
+        )
+        table.add_row(str(rounds), f"{paid:.6g}", f"{best:.6g}", _interval(regret, high), f"{regret / rounds:.4g}")
     return table

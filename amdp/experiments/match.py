@@ -1,83 +1,70 @@
-"""From the words of a command line to a game, a learner and what the learner is told."""
+"""From settings to a game, a learner and what the learner is told."""
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from amdp import delays, losses
+from amdp import delays, losses, registry
 from amdp.algorithms.base import Learner
-from amdp.algorithms.bounds import Bound
 from amdp.algorithms.ftpl import Ftpl
-from amdp.algorithms.hedge import Hedge
-from amdp.algorithms.measures import MeasureLearner
-from amdp.algorithms.perturbations import Laplace
-from amdp.algorithms.recipes import learner
+from amdp.algorithms.hedge import Hedge, count_policies
+from amdp.algorithms.recipes import InEpochs, learner
 from amdp.confidence import BernsteinBox, Radius
-from amdp.errors import InvalidInput
-from amdp.estimators import GeometricResampling, SharedResampling
+from amdp.delays import Delays
+from amdp.errors import InvalidInput, UnsupportedDomain
+from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
+from amdp.feedback import Bandit, Feedback, FullInformation
 from amdp.instances import Instance, build, load
 from amdp.losses import FixedLosses, LossSequence
-from amdp.mdp import Domain, MarkovPolicies, SingleKernel
-from amdp.regret import FtplBound, ftpl_bound
-from amdp.simulation import Episodic, Game
+from amdp.mdp import Domain, MarkovPolicies, StationaryPolicies
+from amdp.oracles.base import PlanningOracle, describe, oracle
+from amdp.oracles.projection.base import ProjectionOracle, projection
+from amdp.regret import spaced
+from amdp.simulation import Arena, Continuing, Episodic, Game, Stepwise
 
 WORLD_FILES = (".npz", ".json")
+LOSS_FILES = (".csv", ".parquet", ".npz")
 RADII: dict[str, Callable[..., Radius]] = {
     "paper": Radius.paper,
     "jin-2020": Radius.jin_2020,
     "luo-2021": Radius.luo_2021,
 }
-LOSS_FILES = (".csv", ".parquet", ".npz")
-
-
-@dataclass(frozen=True)
-class Settings:
-    """All that is needed to repeat a run."""
-
-    instance: str
-    learner: str
-    oracle: str
-    episodes: int
-    losses: str
-    delay: str
-    seed: int
-    unknown: bool
-    radius_scale: float
-    multiplier: float
-    projection: str = "newton"
-    radius: str = "paper"
-
-    def __post_init__(self) -> None:
-        for name, whole, least in (("episodes", self.episodes, 1), ("seed", self.seed, 0)):
-            if not least <= whole < 2**62:
-                raise InvalidInput(f"{name} = {whole}; it must be at least {least} and below 2^62")
-        if self.radius not in RADII:
-            raise InvalidInput(f"no radius {self.radius!r}; known names: {', '.join(RADII)}")
-        for name, scale in (("radius_scale", self.radius_scale), ("multiplier", self.multiplier)):
-            if not 0.0 < scale < np.inf:
-                raise InvalidInput(f"{name} = {scale}; it must be above 0 and finite")
+TOLD: dict[type[Feedback], str] = {Bandit: "bandit", FullInformation: "full"}
 
 
 @dataclass(frozen=True, eq=False)
 class Match:
     """A game, who plays it, and what the player is told of the arena."""
 
-    settings: Settings
+    settings: RunSettings
     instance: Instance
     game: Game
     learner: Learner[Any]
     domain: Domain
     total_delay: int
+    epoch: int | None  # steps of a round, where rounds are epochs of a stream
+    theory: Callable[[int], Any]  # the bound on expected regret after so many rounds, with a `total`; or None
+
+    @property
+    def checkpoints(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+        """The rounds after which the regret is measured."""
+        return spaced(self.game.rounds, self.settings.checkpoints)
+
+    @property
+    def comparator(self) -> PlanningOracle | None:
+        """Who finds the best policy in hindsight; None: the arena's own choice."""
+        return _oracle(self.settings.game.comparator)
 
     @property
     def used(self) -> dict[str, Any]:
-        """The settings, and the parameters that the recipe made of them."""
-        return (
-            asdict(self.settings) | {"shape": list(self.instance.shape), "total_delay": self.total_delay} | self.tuned
-        )
+        """The parameters that the recipe made of the settings."""
+        found = {"shape": list(self.domain.shape), "total_delay": self.total_delay, "rounds": self.game.rounds}
+        return found | ({"epoch": self.epoch} if self.epoch else {}) | self.tuned
 
     @property
     def tuned(self) -> dict[str, float | int]:
@@ -87,58 +74,166 @@ class Match:
             "rate": getattr(perturbation or self.learner, "rate", None),
             "limit": getattr(estimator, "limit", None),
             "gamma": getattr(estimator, "gamma", None),
+            "exploration": getattr(self.learner, "exploration", None) or None,
         }
         return {name: value for name, value in found.items() if value is not None}
 
-    def bound(self, rounds: int) -> FtplBound | Bound | None:
-        """What the theorem allows after `rounds`; None where it does not speak: box, fixed noise, other learners."""
-        player = self.learner
-        if isinstance(player, MeasureLearner | Hedge):
-            return player.bound(self.domain, rounds, self._waited(rounds))
-        if type(player) is not Ftpl or not isinstance(self.domain.dynamics, SingleKernel):
-            return None
-        if not isinstance(player.perturbation, Laplace):
-            return None
-        if not isinstance(player.estimator, GeometricResampling | SharedResampling):
-            return None
-        return ftpl_bound(
-            self.instance.shape, rounds, player.perturbation.rate, player.estimator.limit, self._waited(rounds)
-        )
-
-    def _waited(self, rounds: int) -> int:
-        late = self.game.delays
-        return delays.recorded(late.values[:rounds]).total_within if late else 0
+    def bound(self, rounds: int) -> Any:
+        """What theory allows after `rounds`; None where it does not speak."""
+        return self.theory(rounds)
 
 
-def arrange(settings: Settings) -> Match:
+def arrange(settings: RunSettings) -> Match:
     """The match that the settings describe."""
-    instance = _world(settings.instance)
-    adversary = _adversary(settings, instance)
-    late = delays.parse(settings.delay, settings.episodes, np.random.default_rng(settings.seed))
-    domain = _told(settings, instance)
+    game = settings.game
+    instance = world(game)
+    adversary = adversary_of(game, instance, settings.seed)
+    late = lateness(game, settings.seed)
+    domain = told(game, instance)
     # The bound's proof counts the rounds spent waiting within the game, which a delay beyond its end does not add to.
-    total = late.total_within
-    chosen = settings.oracle, settings.multiplier, settings.projection
-    player = learner(settings.learner, domain, settings.episodes, total, *chosen)
-    game = Game(Episodic(instance.kernel, instance.initial), adversary, late, player.feedback)
-    return Match(settings, instance, game, player, domain, total)
+    total = late.total_within if late else 0
+    made = _player(settings.learner, domain, game.length, total)
+    player, epoch = (made.learner, made.length) if isinstance(made, InEpochs) else (made, None)
+    played = Game(_arena(made, domain, instance), adversary, late, _feedback(game, settings.learner.name, player))
+    match = Match(settings, instance, played, player, domain, total, epoch, partial(_bound, made, domain, late))
+    _require_ready(match)
+    return match
 
 
-def _world(name: str) -> Instance:
-    return load(name) if Path(name).suffix in WORLD_FILES else build(name)
+def _require_ready(match: Match) -> None:
+    """Refuse at once what would be refused when the game begins, or at its end."""
+    arena = match.game.arena.domain
+    for one, domain in ((getattr(match.learner, "oracle", None), match.domain), (match.comparator, arena)):
+        planner = oracle(one) if isinstance(one, str) else one
+        if planner is not None and not planner.supports(domain):
+            raise UnsupportedDomain(f"{type(planner).__name__} does not solve {describe(domain)}")
+        if planner is not None:
+            registry.require(type(planner).__name__, planner.requires)
+    chosen = getattr(match.learner, "projection", None)
+    projector = projection(chosen) if isinstance(chosen, str) else chosen
+    if projector is not None and not projector.supports(match.domain):
+        raise UnsupportedDomain(f"{type(projector).__name__} does not project onto {describe(match.domain)}")
+    if isinstance(match.learner, Hedge) and count_policies(match.domain) > match.learner.limit:
+        count = f"{float(count_policies(match.domain)):.3g}"
+        raise InvalidInput(f"Hedge would list {count} policies, more than its limit of {match.learner.limit}")
 
 
-def _adversary(settings: Settings, instance: Instance) -> LossSequence:
-    if Path(settings.losses).suffix not in LOSS_FILES:
-        return losses.named(settings.losses, instance.shape, settings.episodes, settings.seed, instance.costs)
-    written = losses.load(settings.losses, instance.shape)
-    if settings.episodes > len(written):
-        raise InvalidInput(f"episodes = {settings.episodes}; {settings.losses} has {len(written)} rounds")
-    return FixedLosses(written.batch(0, settings.episodes))
+def _bound(made: Learner[Any] | InEpochs, domain: Domain, late: Delays | None, rounds: int) -> Any:
+    if isinstance(made, InEpochs):
+        return made.bound if rounds * made.length >= domain.shape[0] else None  # it is stated for the whole stream
+    state = getattr(made, "bound", None)
+    waited = delays.recorded(late.values[:rounds]).total_within if late else 0
+    return state(domain, rounds, waited) if callable(state) else None
 
 
-def _told(settings: Settings, instance: Instance) -> Domain:
-    if not settings.unknown:
+def world(game: GameSettings) -> Instance:
+    """Where it is played."""
+    given = game.instance
+    if is_file(given, WORLD_FILES):
+        return load(_as_it_was(given))
+    fixed = dict(given.settings)
+    if game.steps is not None:
+        if fixed.get("n_steps", game.steps) != game.steps:
+            raise InvalidInput(
+                f"n_steps = {fixed['n_steps']}; an unbroken stream has as many as its game, {game.steps}: leave it out"
+            )
+        fixed["n_steps"] = game.steps
+    return build(given.name, **fixed)
+
+
+def adversary_of(game: GameSettings, instance: Instance, seed: int) -> LossSequence:
+    """Who makes the losses: a table `[h, s, a]` an episode, or `[1, s, a]` a step of a stream."""
+    shape = instance.shape if game.steps is None else (1, *instance.shape[1:])
+    if not is_file(game.losses, LOSS_FILES):
+        return losses.named(game.losses.name, shape, game.length, seed, instance.costs, **game.losses.settings)
+    written = losses.load(_as_it_was(game.losses), shape)
+    if game.length > len(written):
+        raise InvalidInput(f"{game.length} rounds; {game.losses.name} has {len(written)}")
+    return FixedLosses(written.batch(0, game.length))
+
+
+def is_file(given: Named, suffixes: tuple[str, ...]) -> bool:
+    """Whether the name is that of a file."""
+    return Path(given.name).suffix in suffixes
+
+
+def _as_it_was(given: Named) -> str:
+    """The name of a file that has not changed since its settings were made."""
+    expected = given.settings.get("sha256")
+    if set(given.settings) - {"sha256"}:
+        raise InvalidInput(f"{given}: what is read from a file has no settings")
+    if expected is not None and checksum(given.name) != expected:
+        raise InvalidInput(f"{given.name} has changed since this run was planned")
+    return given.name
+
+
+def checksum(file: str) -> str:
+    """Of its bytes."""
+    try:
+        return sha256(Path(file).read_bytes()).hexdigest()[:16]
+    except OSError as problem:
+        raise InvalidInput(f"{file} cannot be read: {problem.strerror}") from problem
+
+
+def lateness(game: GameSettings, seed: int) -> Delays | None:
+    """How late the losses of each episode are told; None in a stream."""
+    late = delays.parse(game.delay, game.length, np.random.default_rng(seed))
+    if game.steps is None:
+        return late
+    if late.total:
+        raise InvalidInput(f"delay = {game.delay!r}; an unbroken stream is played without delays")
+    return None
+
+
+def told(game: GameSettings, instance: Instance) -> Domain:
+    """What the learner knows of the dynamics."""
+    if game.radius not in RADII:
+        raise InvalidInput(f"radius = {game.radius!r}; known names: {', '.join(RADII)}")
+    if game.steps is not None:
+        if game.unknown:
+            raise InvalidInput("unknown = true; an unbroken stream is played with known transitions")
+        return StationaryPolicies(instance.kernel, instance.initial)
+    if not game.unknown:
         return instance.domain
-    radius = RADII[settings.radius](instance.shape, settings.episodes, scale=settings.radius_scale)
+    radius = RADII[game.radius](instance.shape, game.length, scale=game.radius_scale)
     return MarkovPolicies(BernsteinBox.vacuous(instance.shape, radius), instance.initial)
+
+
+def _player(chosen: LearnerSettings, domain: Domain, length: int, total_delay: int) -> Learner[Any] | InEpochs:
+    usual = "auto" if isinstance(domain, StationaryPolicies) else "dp"
+    made: Learner[Any] | InEpochs = learner(
+        chosen.name,
+        domain,
+        length,
+        total_delay,
+        _oracle(chosen.oracle) or usual,
+        chosen.multiplier,
+        _projection(chosen.projection) or "newton",
+        **chosen.settings,
+    )
+    return made
+
+
+def _arena(made: Learner[Any] | InEpochs, domain: Domain, instance: Instance) -> Arena:
+    if isinstance(made, InEpochs):
+        return Continuing(made.entry, made.length)
+    if isinstance(domain, StationaryPolicies):
+        if isinstance(made, Ftpl):
+            raise InvalidInput("it plays episodes, not an unbroken stream; see ftpl-infinite")
+        return Stepwise(instance.kernel, instance.initial)
+    return Episodic(instance.kernel, instance.initial)
+
+
+def _feedback(game: GameSettings, name: str, player: Learner[Any]) -> type[Feedback]:
+    kind: type[Feedback] = player.feedback
+    if game.feedback not in (None, TOLD[kind]):
+        raise InvalidInput(f"{name} understands {TOLD[kind]} feedback; the game tells {game.feedback}")
+    return kind
+
+
+def _oracle(given: Named | None) -> PlanningOracle | None:
+    return oracle(given.name, **given.settings) if given else None
+
+
+def _projection(given: Named | None) -> ProjectionOracle | None:
+    return projection(given.name, **given.settings) if given else None

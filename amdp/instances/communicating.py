@@ -5,6 +5,7 @@ They are homogeneous, so that `n_steps` may be the length of an unbroken stream.
 
 import numpy as np
 
+from amdp.algorithms.communicating import entrance
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
 from amdp.instances.base import Instance, repeated, require_amount, require_chance, require_count, shrunk
@@ -26,12 +27,44 @@ def random_parked(
         require_count(name, count)
     if n_states > 1 and n_actions == 1:
         raise InvalidInput("n_actions = 1; the state in which one can wait needs another action to leave it")
-    if not 0.0 < concentration < np.inf:
-        raise InvalidInput(f"concentration = {concentration!r}; it must be finite and above 0")
+    _require_concentration(concentration)
     around = np.roll(np.eye(n_states), 1, axis=1)
     p = 0.9 * rng.dirichlet(np.full(n_states, concentration), size=(n_states, n_actions)) + 0.1 * around[:, None]
     p[0, WAIT] = np.eye(n_states)[0]
     return Instance("random-parked", Kernel.homogeneous(p, n_steps), repeated(rng.random(p.shape[:2]), n_steps))
+
+
+def random_entered(
+    n_steps: int, n_states: int, n_actions: int, rng: np.random.Generator, concentration: float = 0.5
+) -> Instance:
+    """The same with one more state, the start, that leads anywhere with equal chances and to which nobody returns."""
+    world = random_parked(n_steps, n_states, n_actions, rng, concentration)
+    kernel = entrance(world.kernel, np.full(n_states, 1.0 / n_states))
+    costs = np.vstack([world.costs[0], np.zeros((1, n_actions))])
+    return Instance("random-entered", kernel, repeated(costs, n_steps), initial=n_states)
+
+
+def random_ergodic(
+    n_steps: int,
+    n_states: int,
+    n_actions: int,
+    rng: np.random.Generator,
+    contraction: float = 0.7,
+    concentration: float = 0.5,
+) -> Instance:
+    """A random world that forgets: with chance `1 - contraction` a step leads anywhere, whatever is done.
+
+    Rows are uniform with weight `1 - contraction` and Dirichlet(`concentration`) with the rest, so that two of them
+    are at most `contraction` apart, and every policy is in each state at least `(1 - contraction) / n_states` of the
+    steps. Costs `[s, a]` are uniform on [0, 1].
+    """
+    for name, count in (("n_steps", n_steps), ("n_states", n_states), ("n_actions", n_actions)):
+        require_count(name, count)
+    require_chance("contraction", contraction)
+    _require_concentration(concentration)
+    p = contraction * rng.dirichlet(np.full(n_states, concentration), size=(n_states, n_actions))
+    p += (1.0 - contraction) / n_states
+    return Instance("random-ergodic", Kernel.homogeneous(p, n_steps), repeated(rng.random(p.shape[:2]), n_steps))
 
 
 def server_farm(
@@ -124,3 +157,8 @@ def _pays_at_the_far_end(name: str, p: Floats, n_steps: int, free: int) -> Insta
 def _require_size(n_steps: int, n_states: int) -> None:
     require_count("n_steps", n_steps)
     require_count("n_states", n_states, 2)
+
+
+def _require_concentration(concentration: float) -> None:
+    if not 0.0 < concentration < np.inf:
+        raise InvalidInput(f"concentration = {concentration!r}; it must be finite and above 0")

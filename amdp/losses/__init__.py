@@ -17,6 +17,7 @@ from amdp.losses.adversaries import (
 from amdp.losses.base import CalledLosses, CheckedLosses, FixedLosses, GeneratedLosses, LossSequence
 from amdp.losses.catalog import named
 from amdp.losses.readers import from_columns, load
+from amdp.losses.walks import multi_scale_walk, wandering
 
 __all__ = [
     "CalledLosses",
@@ -31,6 +32,7 @@ __all__ = [
     "corrupted_at",
     "from_columns",
     "load",
+    "multi_scale_walk",
     "named",
     "repeated",
     "seasonal",
@@ -39,4 +41,5 @@ __all__ = [
     "swap",
     "switching",
     "uniform",
+    "wandering",
 ]

@@ -12,17 +12,20 @@ from amdp.algorithms.measures import EveryRound, WhenDoubled
 from amdp.algorithms.mirror_descent import MirrorDescent
 from amdp.algorithms.recipes import GROUP, Terms, learner
 from amdp.algorithms.regularized_leader import RegularizedLeader
-from amdp.commands.match import Settings, arrange
+from amdp.experiments.match import arrange
+from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.seeding import Streams
 from amdp.simulation import Episodic, Game, play
 
 K = 30
-KNOWN_ONLY = {"o-reps", "o-reps-full", "hedge"}
+KNOWN_ONLY = {"o-reps", "o-reps-full", "hedge", "o-ssp"}
+OF_STREAMS = {"ftpl-infinite", "hedge-infinite", "mdp-e", "mdp-exp3", "ct-deterministic", "ct-communicating"}
+OF_STREAMS |= {"ct-oracle", "dekel-hazan", "fll"}
 WORLD = instances.build("tiny")
 BOX = MarkovPolicies(BernsteinBox.vacuous(WORLD.shape, Radius.paper(WORLD.shape, K, scale=0.05)), WORLD.initial)
 
 
-NAMES = [name for name in registry.names(GROUP) if not name.endswith("-infinite")]  # those play streams
+NAMES = [name for name in registry.names(GROUP) if name not in OF_STREAMS]
 
 
 @pytest.mark.parametrize(
@@ -65,8 +68,9 @@ def test_terms_reach_the_learner() -> None:
     assert Terms(BOX, K).projection == "newton"
 
 
-def settings_of(name: str, *, unknown: bool = False, delay: str = "none") -> Settings:
-    return Settings("tiny", name, "dp", K, "bernoulli", delay, 1, unknown, 1.0, 1.0)
+def settings_of(name: str, *, unknown: bool = False, delay: str = "none") -> RunSettings:
+    game = GameSettings(Named("tiny"), episodes=K, delay=delay, unknown=unknown)
+    return RunSettings(game, LearnerSettings(name), seed=1)
 
 
 @pytest.mark.parametrize("name", ["o-reps", "o-reps-full", "hedge", "delayed-hedge", "uob-reps", "delayed-uob-ftrl"])

@@ -11,6 +11,7 @@ from scipy.special import softmax
 
 from amdp import InvalidInput, Kernel, MarkovPolicies, Planner, PlanningOracle, StationaryPolicies, evaluate, instances
 from amdp.algorithms.ftpl import Ftpl
+from amdp.algorithms.hedge import Hedge
 from amdp.algorithms.infinite_horizon import (
     FtplTuning,
     HedgeTuning,
@@ -234,15 +235,19 @@ def test_exact_and_cheap_learners_differ_in_their_estimator() -> None:
 # --- recipes ----------------------------------------------------------------------------------------------------------
 
 
-def test_recipes_take_rounds_as_epochs() -> None:
+def test_recipes_tune_for_the_whole_stream_or_for_given_epochs() -> None:
     domain = StationaryPolicies(parked_entry(400).kernel)
-    ftpl = ftpl_infinite(Terms(domain, 10, oracle=TryAll()))
+    ftpl = ftpl_infinite(Terms(domain, 400, oracle=TryAll()), epochs=10)
     expected = FtplTuning.practical(PolicySwitching(domain.dynamics), 10)
-    assert isinstance(ftpl, Ftpl)
-    assert ftpl.perturbation.rate == expected.rate
-    bolder = hedge_infinite(Terms(domain, 10, multiplier=2.0))
-    assert bolder.rate == pytest.approx(2.0 * HedgeTuning.practical(PolicySwitching(domain.dynamics), 10).rate)
-    assert learner("hedge-infinite", domain, 10, multiplier=2.0) == bolder
+    assert isinstance(ftpl.learner, Ftpl)
+    assert ftpl.learner.perturbation.rate == expected.rate
+    assert (ftpl.length, ftpl.bound) == (40, expected.bound)
+    bolder = hedge_infinite(Terms(domain, 400, multiplier=2.0)).learner
+    assert isinstance(bolder, Hedge)
+    assert bolder.rate == pytest.approx(2.0 * HedgeTuning.practical(PolicySwitching(domain.dynamics)).rate)
+    assert learner("hedge-infinite", domain, 400, multiplier=2.0).learner == bolder
+    theorem = hedge_infinite(Terms(domain, 400), theorem=True).learner
+    assert theorem == HedgeTuning.tuned(PolicySwitching(domain.dynamics)).learner()
 
 
 def test_episodic_parameters_are_refused_for_stationary_policies() -> None:

@@ -1,0 +1,87 @@
+"""`amdp new`: a spec to start from."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from amdp.commands.refusals import clear_errors
+from amdp.errors import InvalidInput
+
+TEMPLATE = """\
+# Which learner pays least, in which game? Run it with: amdp compare {name} --out results
+# Names: amdp instances, amdp learners, amdp oracles.
+
+title = "My comparison"
+seeds = 3           # runs of each pairing; or a list [1, 5, 9]; or {{ first = 100, count = 10 }}
+checkpoints = 30    # about so many times the regret is measured, evenly spaced in the logarithm
+
+# Keys that all games or all learners share; each of them may say otherwise.
+[defaults]
+episodes = 500
+
+# A list where one value is expected stands for several runs: here two games.
+[[games]]
+label = "river"
+instance = {{ name = "river-swim", n_steps = 6, n_states = 4 }}
+losses = "bernoulli"              # or a table with settings: {{ name = "swap", first = 100 }}; or a .csv, .npz file
+delay = ["none", "fixed:20"]      # rounds until the losses are told
+
+[[games]]
+label = "unknown"
+instance = "tiny"
+unknown = true                    # the learner is not told the transitions
+radius_scale = 0.1                # of the confidence sets; 1 is what theory asks for
+# feedback = "bandit"             # or "full"; without it, what each learner understands
+# learners = ["uob-reps"]         # without it, all that can play
+
+# One unbroken stream instead of episodes.
+[[games]]
+label = "stream"
+instance = {{ name = "random-parked", n_states = 3, n_actions = 2 }}
+losses = "swap"
+steps = 400
+# comparator = {{ name = "milp", seconds = 10 }}   # who finds the best policy in hindsight
+
+[[learners]]
+name = "ftpl"
+oracle = "dp"                     # or ["dp", "lp"], or {{ name = "lp", threads = 1 }}
+
+[[learners]]
+name = "o-reps"                   # it needs known transitions: its pairing with "unknown" is skipped
+projection = "newton"
+
+[[learners]]
+name = "uob-reps"
+games = ["unknown"]               # without it, all that it can play
+
+[[learners]]
+label = "ftpl in epochs"
+name = "ftpl-infinite"
+# settings = {{ epochs = [10, 20] }}
+
+# Try multipliers of the rate that theory gives, on seeds that are not used otherwise; then play with the best.
+[tune]
+multipliers = [0.3, 1, 3]
+seeds = 2
+rounds = 200        # of a try, at most
+"""
+
+
+def new(
+    file: Annotated[Path, typer.Argument(help="Where to write it, such as spec.toml.")],
+    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+) -> None:
+    """Write a commented spec that runs as it is.
+
+    Example: amdp new spec.toml
+    """
+    with clear_errors():
+        try:
+            with file.open("w" if force else "x", encoding="utf-8") as stream:
+                stream.write(TEMPLATE.format(name=file.name))
+        except FileExistsError as problem:
+            raise InvalidInput(f"{file} is there already; --force writes over it") from problem
+        except OSError as problem:
+            raise InvalidInput(f"{file} cannot be written: {problem.strerror}") from problem
+    typer.echo(f"{file} is written; run it: amdp compare {file} --out results")

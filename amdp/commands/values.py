@@ -1,0 +1,27 @@
+"""Settings on the command line: `key=value`, the value as in TOML, or a text without quotes."""
+
+import tomllib
+from collections.abc import Iterable
+from typing import Any
+
+from amdp.errors import InvalidInput
+
+
+def settings(option: str, given: Iterable[str]) -> dict[str, Any]:
+    """What `--option key=value` said, all of them together."""
+    found: dict[str, Any] = {}
+    for text in given:
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip() or not value.strip():
+            raise InvalidInput(f"{option} {text}: give key=value, such as {option} rate=0.1")
+        if key.strip() in found:
+            raise InvalidInput(f"{option} {key.strip()} is given twice")
+        found[key.strip()] = _value(value.strip())
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text

@@ -1,0 +1,1 @@
+"""From a short spec to runs on disk."""

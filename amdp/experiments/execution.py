@@ -1,0 +1,102 @@
+"""One run, from its settings to its record; the same bytes on every machine, but for seconds and where it ran."""
+
+import json
+import os
+import platform
+import traceback
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
+from math import inf, isfinite
+from pathlib import Path
+from shutil import which
+from subprocess import run as command
+from time import perf_counter, process_time
+from typing import Any
+
+import amdp
+from amdp.errors import AmdpError
+from amdp.experiments.match import Match, arrange
+from amdp.experiments.record import Curve, Failure, Record
+from amdp.experiments.settings import RunSettings, canonical
+from amdp.regret import measure
+from amdp.seeding import Streams
+from amdp.simulation import Round, play
+
+VERSIONS = ("amdp", "numpy", "scipy", "numba", "highspy", "cvxpy", "pulp")
+
+Tick = Callable[[int, int], None]  # told how many rounds are played, and of how many
+
+
+def execute(settings: RunSettings, tick: Tick | None = None) -> Record:
+    """Play the run; whatever it raises is recorded, not raised."""
+    began, worked, started = perf_counter(), process_time(), datetime.now(UTC)
+    curve: Curve | None = None
+    failure: Failure | None = None
+    used: dict[str, Any] = {}
+    try:
+        match = arrange(settings)
+        used = json.loads(canonical(match.used))
+        regret = measure(match.game, _rounds(match, tick), match.comparator, match.checkpoints)
+        curve = Curve.of(regret, [_total(match.bound(int(rounds))) for rounds in regret.rounds])
+    except Exception as problem:  # a run that fails must not end the others
+        expected = isinstance(problem, AmdpError)
+        failure = Failure(type(problem).__name__, str(problem), "" if expected else traceback.format_exc())
+    seconds, cpu_seconds = perf_counter() - began, process_time() - worked
+    return Record(settings, curve, failure, used, _made(settings, started, seconds, cpu_seconds))
+
+
+def lost(settings: RunSettings, kind: str, message: str) -> Record:
+    """The record of a run that left none."""
+    return Record(settings, None, Failure(kind, message), {}, _made(settings, datetime.now(UTC), 0.0, 0.0))
+
+
+def _made(settings: RunSettings, started: datetime, seconds: float, cpu_seconds: float) -> dict[str, Any]:
+    return {
+        "versions": versions(),
+        "git": git_revision(),
+        "host": platform.node(),
+        "python": platform.python_version(),
+        "entropy": settings.seed,
+        "started": started.isoformat(timespec="seconds"),
+        "seconds": seconds,
+        "cpu_seconds": cpu_seconds,
+    }
+
+
+def _rounds(match: Match, tick: Tick | None) -> Iterator[Round]:
+    total = match.game.rounds
+    for one in play(match.game, match.learner, match.domain, Streams.from_seed(match.settings.seed)):
+        if tick:
+            tick(one.k + 1, total)
+        yield one
+
+
+def _total(bound: Any) -> float | None:
+    total = inf if bound is None else float(bound.total)
+    return total if isfinite(total) else None
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Of this package and those that decide results."""
+    return {name: version(name) for name in VERSIONS}
+
+
+@cache
+def git_revision() -> str | None:
+    """The commit of a source tree, marked if it has changes; None for an installed package."""
+    folder = Path(amdp.__file__).parent
+    git = which("git")
+    if git is None or not (folder.parent / ".git").exists():
+        return None
+    asked = command(
+        [git, "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "GIT_OPTIONAL_LOCKS": "0"},
+    )
+    return asked.stdout.strip() or None

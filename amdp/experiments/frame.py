@@ -1,0 +1,109 @@
+"""Results as one long table: a row for each run and checkpoint, the same bytes whenever they are the same runs."""
+
+import csv
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from amdp import registry
+from amdp.experiments.record import Curve, Record
+from amdp.experiments.spec import Planned, Spec
+from amdp.experiments.storage import Store
+from amdp.simulation import Spent
+
+LABELS = ("id", "game", "learner", "role", "seed", "instance", "losses", "delay", "oracle", "projection", "multiplier")
+SUMS = (
+    "rounds",
+    "paid",
+    "best",
+    "best_bound",
+    "regret_low",
+    "regret_high",
+    "paid_entering",
+    "trials",
+    "oracle_calls",
+    "rebuilds",
+    "bound",
+)
+CLOCKS = {"seconds": "spent", "cpu": "cpu"}  # prefix of the columns, field of the curve
+PARTS = (*Spent._fields, "total")
+TIMINGS = tuple(f"{clock}_{part}" for clock in CLOCKS for part in PARTS)
+
+Cells = tuple[Any, ...]
+
+
+def columns(timings: bool = False) -> tuple[str, ...]:
+    """Names; with `timings` also the seconds by part of the loop, which are never the same twice."""
+    return LABELS + SUMS + (TIMINGS if timings else ())
+
+
+def rows(planned: Iterable[Planned], store: Store, timings: bool = False) -> Iterator[Cells]:
+    """The finished runs among those that are planned, in a fixed order; only one is held at a time."""
+    for one in sorted(planned, key=_order):
+        record = store.find(one.id)
+        if record and record.curve:
+            labels = _labels(one, record)
+            yield from (labels + cells for cells in _curve_rows(record.curve, timings))
+
+
+def asked(spec: Spec, store: Store) -> list[Planned]:
+    """The runs of a spec as far as they are known: the tuned ones once their tuning is finished."""
+    return spec.first() + (spec.second(store.final_regret) or [])
+
+
+def frame(spec: Spec, store: Store, timings: bool = False) -> Any:
+    """The rows as a `pandas.DataFrame`."""
+    registry.require("a data frame", ("pandas",))
+    import pandas as pd  # type: ignore[import-untyped]
+
+    made = pd.DataFrame.from_records(list(rows(asked(spec, store), store, timings)), columns=list(columns(timings)))
+    return made.astype(dict.fromkeys(("best_bound", "regret_high", "bound"), "float64"))
+
+
+def write_csv(spec: Spec, store: Store, file: TextIO, timings: bool = False) -> int:
+    """Write the table, row by row, and return how many rows there are; what is not known is left empty."""
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(columns(timings))
+    return sum(bool(writer.writerow(cells)) for cells in rows(asked(spec, store), store, timings))
+
+
+def write_parquet(spec: Spec, store: Store, file: Path, timings: bool = False) -> int:
+    """Write the table, and return how many rows there are."""
+    registry.require("parquet", ("pandas", "pyarrow"))
+    made = frame(spec, store, timings)
+    made.to_parquet(file, engine="pyarrow", index=False)
+    return len(made)
+
+
+def _order(one: Planned) -> tuple[Any, ...]:
+    return one.game, one.learner, one.role, one.settings.learner.multiplier, one.settings.seed, one.id
+
+
+def _labels(one: Planned, record: Record) -> Cells:
+    game, learner = one.settings.game, one.settings.learner
+    oracle, projection = (str(given) if given else None for given in (learner.oracle, learner.projection))
+    chosen = game.delay, oracle, projection, learner.multiplier
+    return (
+        one.id,
+        one.game,
+        one.learner,
+        str(one.role),
+        one.settings.seed,
+        str(game.instance),
+        str(game.losses),
+        *chosen,
+    )
+
+
+def _curve_rows(curve: Curve, timings: bool) -> Iterator[Cells]:
+    low = [paid - best for paid, best in zip(curve.paid, curve.best, strict=True)]
+    high = [None if bound is None else paid - bound for paid, bound in zip(curve.paid, curve.best_bound, strict=True)]
+    sums = (curve.rounds, curve.paid, curve.best, curve.best_bound, low, high, curve.paid_entering)
+    counts = (curve.trials, curve.oracle_calls, curve.rebuilds, curve.bound)
+    clocks = [column for field in CLOCKS.values() for column in _clock(getattr(curve, field))] if timings else []
+    return zip(*sums, *counts, *clocks, strict=True)
+
+
+def _clock(spent: dict[str, list[float]]) -> list[list[float]]:
+    parts = [spent[part] for part in Spent._fields]
+    return [*parts, [sum(seconds) for seconds in zip(*parts, strict=True)]]

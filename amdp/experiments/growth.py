@@ -1,0 +1,103 @@
+"""Ladders along every size of the theorems: episodes, delay, steps of a stream, horizon, states, actions."""
+
+from typing import Any, NamedTuple
+
+from amdp.experiments.ladders import Ladder
+
+
+class Sizes(NamedTuple):
+    """How far the ladders go: minutes, or hours."""
+
+    episodes: tuple[int, ...]
+    delays: tuple[int, ...]
+    steps: tuple[int, ...]
+    shapes: tuple[int, ...]  # horizons and states
+    actions: tuple[int, ...]
+    fixed: int  # episodes, where another size grows
+    seeds: int
+
+
+SHORT = Sizes((500, 1000, 2000, 4000), (10, 40, 160), (500, 1000, 2000, 4000), (2, 4, 8), (2, 4, 8), 1000, 4)
+LONG = Sizes(
+    (1000, 3162, 10_000, 31_623), (10, 40, 160, 640), (2000, 4000, 8000, 16_000), (2, 4, 8, 16), (2, 4, 8, 16), 4000, 10
+)
+TRIAL = Sizes((20, 40), (2, 4), (60, 120), (2, 3), (2, 3), 20, 2)
+
+EPISODIC: dict[str, dict[str, Any]] = {
+    "random": {"name": "tiny", "n_steps": 3, "n_states": 2},
+    "forest": {"name": "forest", "n_states": 3, "n_steps": 4},
+    "lock": {"name": "lock", "code": [[1, 0]], "n_steps": 4},
+}
+STREAMS: dict[str, dict[str, Any]] = {
+    "parked": {"name": "random-parked", "n_states": 3, "n_actions": 2},
+    "ring": {"name": "waiting-ring", "n_states": 3},
+    "farm": {"name": "server-farm", "n_servers": 1},
+}
+UNKNOWN = {"unknown": True, "radius": "jin-2020", "radius_scale": 0.1}
+
+
+def ladders(sizes: Sizes) -> list[Ladder]:
+    """FTPL beside mirror descent and Hedge, on three families of worlds."""
+    return [*_episodes(sizes), *_delays(sizes), *_streams(sizes), *_shapes(sizes)]
+
+
+def _episodes(sizes: Sizes) -> list[Ladder]:
+    players: list[tuple[str, str, dict[str, Any]]] = [
+        ("FTPL", "ftpl-shared", {}),
+        ("O-REPS", "o-reps", {}),
+        ("FTPL, unknown", "ftpl-shared", UNKNOWN),
+        ("UOB-REPS", "uob-reps", UNKNOWN),
+    ]
+    return [
+        Ladder(f"{name}, {family}", "episodes", sizes.episodes, _game(world, **more), {"name": learner}, 1 / 2)
+        for family, world in EPISODIC.items()
+        for name, learner, more in players
+    ]
+
+
+def _delays(sizes: Sizes) -> list[Ladder]:
+    """The total delay is K times that of a round."""
+    return [
+        Ladder(
+            f"{name}, {family}",
+            "delay",
+            sizes.delays,
+            _game(world, episodes=sizes.fixed, **UNKNOWN),
+            {"name": learner},
+            1 / 2,
+        )
+        for family, world in EPISODIC.items()
+        for name, learner in (("FTPL, late", "ftpl-shared"), ("Delayed UOB-REPS", "delayed-uob-reps"))
+    ]
+
+
+def _streams(sizes: Sizes) -> list[Ladder]:
+    return [
+        Ladder(f"{name}, {family}", "steps", sizes.steps, _game(world), {"name": learner}, proved)
+        for family, world in STREAMS.items()
+        for name, learner, proved in (
+            ("FTPL, stream", "ftpl-infinite", 5 / 6),
+            ("Hedge, stream", "hedge-infinite", 2 / 3),
+        )
+    ]
+
+
+def _shapes(sizes: Sizes) -> list[Ladder]:
+    """Horizon, states and actions of random worlds, beside the powers in the bounds for known transitions."""
+    powers = {"n_steps": (1.5, 1.0), "n_states": (0.5, 0.5), "n_actions": (0.5, 0.5)}
+    return [
+        Ladder(
+            f"{name}, {size}",
+            f"instance.{size}",
+            sizes.actions if size == "n_actions" else sizes.shapes,
+            _game(EPISODIC["random"], episodes=sizes.fixed),
+            {"name": learner},
+            proved,
+        )
+        for size, both in powers.items()
+        for (name, learner), proved in zip((("FTPL", "ftpl-shared"), ("O-REPS", "o-reps")), both, strict=True)
+    ]
+
+
+def _game(world: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {"instance": world, "losses": "bernoulli", **more}

@@ -1,0 +1,78 @@
+"""Games that differ in one size: what regret and seconds grow like, each rung tuned for itself."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from amdp.experiments.spec import Spec
+
+CHECKPOINTS = 2  # only the last one counts
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """One learner in a game whose size `along` takes the values `rungs`.
+
+    `game` and `learner` are tables of a spec. `along` is a key of the game, or of its instance: `instance.n_states`.
+    """
+
+    name: str
+    along: str
+    rungs: tuple[int, ...]
+    game: Mapping[str, Any] = field(repr=False)
+    learner: Mapping[str, Any] = field(repr=False)
+    proved: float | None = None  # the exponent of the bound
+
+    def at(self, rung: int) -> dict[str, Any]:
+        """The game of a rung, as a table of a spec."""
+        game = {key: dict(value) if isinstance(value, Mapping) else value for key, value in self.game.items()}
+        *outer, key = self.along.split(".")
+        inner = game
+        for part in outer:
+            inner = inner[part]
+        # A delay is a text; its size is the number in it.
+        inner[key] = f"fixed:{rung}" if key == "delay" else rung
+        return game
+
+    def label(self, rung: int) -> str:
+        """Of the game of a rung: ladders that share a game share its label."""
+        return _words(self.at(rung))
+
+    @property
+    def player(self) -> str:
+        """The label of the learner."""
+        return _words(self.learner)
+
+
+def spec_of(title: str, ladders: Sequence[Ladder], seeds: int) -> Spec:
+    """All rungs of all ladders as one spec."""
+    lines = [f"title = {json.dumps(title)}", f"seeds = {seeds}", f"checkpoints = {CHECKPOINTS}"]
+    for label, learner in {ladder.player: ladder.learner for ladder in ladders}.items():
+        lines += ["", "[[learners]]", f"label = {json.dumps(label)}", *_lines(learner)]
+    games = {ladder.label(rung): ladder.at(rung) for ladder in ladders for rung in ladder.rungs}
+    for label, game in games.items():
+        players = [ladder.player for ladder in ladders if any(ladder.label(rung) == label for rung in ladder.rungs)]
+        played = {"label": label, "learners": list(dict.fromkeys(players)), **game}
+        lines += ["", "[[games]]", *_lines(played)]
+    return Spec.parse("\n".join(lines) + "\n", title)
+
+
+def _words(table: Mapping[str, Any]) -> str:
+    """What a table says, on one line."""
+    return ", ".join(
+        str(value) if key == "name" else f"{key} ({_words(value)})" if isinstance(value, Mapping) else f"{key} {value}"
+        for key, value in table.items()
+    )
+
+
+def _lines(table: Mapping[str, Any]) -> list[str]:
+    return [f"{key} = {_toml(value)}" for key, value in table.items()]
+
+
+def _toml(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(_toml(inner) for inner in value) + "]"
+    return json.dumps(value)  # texts, numbers and truth values are written alike

@@ -1,0 +1,285 @@
+"""What is done, how fast, how long still; as a live table, as a few lines, or not at all."""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import inf
+from typing import Protocol, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+
+from amdp.experiments.engines import Playing
+from amdp.experiments.record import Record
+from amdp.experiments.spec import Planned, Role
+
+BLINK = 0.25  # seconds between two pictures of the live table
+TENTHS = 10  # lines of a whole experiment, if it is quick
+PATIENCE = 60.0  # seconds after which a line is due in any case
+AROUND = 8  # lines of a terminal that are not for rows
+
+
+@dataclass
+class Row:
+    """The runs of one learner in one game."""
+
+    game: str
+    learner: str
+    role: Role
+    all: int = 0
+    done: int = 0
+    failed: int = 0
+    timed: int = 0  # of those done, the ones that did not fail
+    rounds: int = 0
+    seconds: float = 0.0  # of the workers
+    best: float = inf
+    worst: float = -inf
+
+    @property
+    def name(self) -> str:
+        """The learner, and its part in the comparison if that is not the usual one."""
+        return self.learner if self.role is Role.THEORY else f"{self.learner} ({self.role})"
+
+    def count(self, record: Record) -> None:
+        """One more is done."""
+        self.done += 1
+        if record.curve is None:
+            self.failed += 1
+            return
+        self.timed += 1
+        self.rounds += record.curve.rounds[-1]
+        self.seconds += float(record.made["seconds"])
+        self.best, self.worst = min(self.best, record.final_regret), max(self.worst, record.final_regret)
+
+    def speed(self, playing: list[Playing]) -> float | None:
+        """Rounds a second of one worker."""
+        seconds = self.seconds + sum(one.seconds for one in playing)
+        rounds = self.rounds + sum(one.rounds for one in playing)
+        return rounds / seconds if seconds > 0 and rounds else None
+
+    def each(self, playing: list[Playing]) -> float | None:
+        """Seconds of a worker that one run takes; None if nobody can know yet."""
+        under_way = [one for one in playing if one.rounds]
+        runs = self.timed + sum(one.share for one in under_way)
+        return (self.seconds + sum(one.seconds for one in under_way)) / runs if runs else None
+
+    def left(self, playing: list[Playing], each: float) -> float:
+        """Seconds of a worker that its unfinished runs will still take."""
+        return max(0.0, (self.all - self.done - sum(one.share for one in playing)) * each)
+
+
+@dataclass
+class Tally:
+    """All rows, and how many workers' seconds go by in a second."""
+
+    rows: list[Row] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+    worked: float = 0.0  # seconds of runs that were played here
+    waiting: int = 0  # runs that another runner has claimed
+    playing: list[Playing] = field(default_factory=list)
+    _places: dict[tuple[str, str, Role], int] = field(default_factory=dict)
+
+    def expect(self, planned: Iterable[Planned]) -> None:
+        """These runs are to come."""
+        for one in planned:
+            self.rows[self.place(one)].all += 1
+
+    def place(self, one: Planned) -> int:
+        """The row of a run."""
+        key = one.game, one.learner, one.role
+        if key not in self._places:
+            self._places[key] = len(self.rows)
+            self.rows.append(Row(*key))
+        return self._places[key]
+
+    def count(self, one: Planned, record: Record, here: bool) -> None:
+        """A run is done; `here`: by this runner, now."""
+        self.rows[self.place(one)].count(record)
+        self.worked += float(record.made["seconds"]) if here else 0.0
+
+    @property
+    def all(self) -> int:
+        """Runs."""
+        return sum(row.all for row in self.rows)
+
+    @property
+    def done(self) -> int:
+        """Runs."""
+        return sum(row.done for row in self.rows)
+
+    @property
+    def failed(self) -> int:
+        """Runs."""
+        return sum(row.failed for row in self.rows)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds of the clock."""
+        return time.monotonic() - self.began
+
+    @property
+    def speed(self) -> float:
+        """Rounds a second of all workers, those of unfinished runs included."""
+        seconds = sum(row.seconds for row in self.rows) + sum(one.seconds for one in self.playing)
+        rounds = sum(row.rounds for row in self.rows) + sum(one.rounds for one in self.playing)
+        return rounds / seconds * self._busy if seconds else 0.0
+
+    def of(self, place: int) -> list[Playing]:
+        """The runs of a row that are under way."""
+        return [one for one in self.playing if one.row == place]
+
+    def left(self, place: int) -> float | None:
+        """Seconds of the clock that a row's unfinished runs will take, were they the only ones; None: not known yet."""
+        row, playing = self.rows[place], self.of(place)
+        known = [row.each(playing)] if row.each(playing) else [r.each(self.of(i)) for i, r in enumerate(self.rows)]
+        guesses = [each for each in known if each is not None]
+        if not guesses or not self._busy:
+            return 0.0 if row.done == row.all else None
+        return row.left(playing, sum(guesses) / len(guesses)) / self._busy
+
+    @property
+    def all_left(self) -> float | None:
+        """Seconds of the clock; None if nobody can know yet."""
+        each = [self.left(i) for i in range(len(self.rows))]
+        return None if None in each else sum(seconds for seconds in each if seconds is not None)
+
+    @property
+    def _busy(self) -> float:
+        """Workers, on average."""
+        return (self.worked + sum(one.seconds for one in self.playing)) / self.elapsed
+
+
+class Watcher(Protocol):
+    """Is told what happens, and shows it; used as a context."""
+
+    def note(self, text: str) -> None:
+        """Say something."""
+        ...
+
+    def show(self, tally: Tally) -> None:
+        """Something may have changed."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(self, *problem: object) -> None: ...
+
+
+class Silent:
+    """Shows nothing."""
+
+    def note(self, text: str) -> None:
+        """Say nothing."""
+
+    def show(self, tally: Tally) -> None:
+        """Show nothing."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        pass
+
+
+class Lines(Silent):
+    """For files and pipes: a line for every tenth of the runs, or after a minute."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._shown, self._when = -1, time.monotonic()
+
+    def note(self, text: str) -> None:
+        """In a line of its own."""
+        self._console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+    def show(self, tally: Tally) -> None:
+        """If it is due."""
+        tenth = tally.done * TENTHS // tally.all if tally.all else 0
+        if tenth != self._shown or time.monotonic() - self._when >= PATIENCE:
+            self._shown, self._when = tenth, time.monotonic()
+            self.note(sentence(tally))
+
+
+class LiveTable(Silent):
+    """For terminals."""
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, auto_refresh=False, transient=True)
+        self._when = -inf
+
+    def __enter__(self) -> Self:
+        self._live.start()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._live.stop()
+
+    def note(self, text: str) -> None:
+        """Above the table."""
+        self._live.console.print(text, markup=False, highlight=False)
+
+    def show(self, tally: Tally) -> None:
+        """A new picture, if the last one is old enough."""
+        if time.monotonic() - self._when >= BLINK:
+            self._when = time.monotonic()
+            self._live.update(table(tally, self._live.console.height - AROUND), refresh=True)
+
+
+def watcher(console: Console, quiet: bool = False) -> Watcher:
+    """What suits the console."""
+    if quiet:
+        return Silent()
+    return LiveTable(console) if console.is_terminal else Lines(console)
+
+
+def sentence(tally: Tally) -> str:
+    """Where we are, in one line."""
+    parts = [f"{tally.done} of {tally.all} runs"]
+    if tally.failed:
+        parts.append(f"{tally.failed} failed")
+    if tally.waiting:
+        parts.append(f"{tally.waiting} played by another runner")
+    if tally.done < tally.all:
+        parts.append(f"{tally.speed:.3g} rounds a second")
+        parts.append(f"{duration(tally.all_left)} left")
+    return ", ".join(parts)
+
+
+def table(tally: Tally, height: int) -> Table:
+    """A line for each game and learner; where there are too many, those that are done give way."""
+    drawn = Table(caption=sentence(tally), caption_justify="left")
+    for heading in ("game", "learner"):
+        drawn.add_column(heading, overflow="fold")
+    for heading in ("runs", "failed", "rounds/s", "left", "best", "worst"):
+        drawn.add_column(heading, justify="right", no_wrap=True)
+    shown = sorted(range(len(tally.rows)), key=lambda i: tally.rows[i].done == tally.rows[i].all)[: max(1, height)]
+    for i in sorted(shown):
+        drawn.add_row(*_cells(tally, i))
+    if len(shown) < len(tally.rows):
+        drawn.add_row(f"and {len(tally.rows) - len(shown)} more")
+    return drawn
+
+
+def duration(seconds: float | None) -> str:
+    """Such as 1:02:03, or 45 s."""
+    if seconds is None:
+        return "?"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}" if minutes else f"{rest} s"
+
+
+def _cells(tally: Tally, place: int) -> list[str]:
+    row = tally.rows[place]
+    speed = row.speed(tally.of(place))
+    regrets = [f"{value:.4g}" if row.timed else "" for value in (row.best, row.worst)]
+    return [
+        row.game,
+        row.name,
+        f"{row.done}/{row.all}",
+        str(row.failed or ""),
+        f"{speed:.3g}" if speed else "",
+        duration(tally.left(place)) if row.done < row.all else "",
+        *regrets,
+    ]

@@ -1,0 +1,112 @@
+"""What a run leaves behind."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from math import inf, isfinite
+from typing import Any, Self
+
+import numpy as np
+
+from amdp.errors import InvalidInput
+from amdp.experiments.settings import RunSettings, canonical
+from amdp.regret import Regret
+from amdp.simulation import Spent
+
+COUNTS = ("rounds", "trials", "oracle_calls", "rebuilds")
+AMOUNTS = ("paid", "best", "best_bound", "paid_entering")
+SEALED = b'{"sha256":"%s",'  # the begin of a file; the checksum is that of the rest, behind a brace
+HEX = 64
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Sums up to each checkpoint `[c]`; the regret lies between `paid - best` and `paid - best_bound`."""
+
+    rounds: list[int]
+    paid: list[float]
+    best: list[float]
+    best_bound: list[float | None]  # None: nothing is proved
+    paid_entering: list[float]
+    trials: list[int]
+    oracle_calls: list[int]
+    rebuilds: list[int]
+    bound: list[float | None]  # what theory allows by then; None where it does not speak
+    spent: dict[str, list[float]]  # seconds of the clock, by part of the loop: see `Spent`
+    cpu: dict[str, list[float]]  # seconds of the processor
+
+    @classmethod
+    def of(cls, regret: Regret, bound: list[float | None]) -> Self:
+        """From arrays to lists; amounts that are no numbers are refused."""
+        for name in ("paid", "best", "paid_entering"):
+            if not np.isfinite(getattr(regret, name)).all():
+                raise InvalidInput(f"{name} is not finite: the losses or the policies are damaged")
+        plain = {name: getattr(regret, name).tolist() for name in COUNTS + AMOUNTS}
+        plain["best_bound"] = [bound if isfinite(bound) else None for bound in plain["best_bound"]]
+        times: dict[str, Any] = {
+            name: dict(zip(Spent._fields, getattr(regret, name).T.tolist(), strict=True)) for name in ("spent", "cpu")
+        }
+        return cls(**plain, bound=bound, **times)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a run has no curve."""
+
+    kind: str  # the name of the exception
+    message: str
+    trace: str = ""
+
+
+@dataclass(frozen=True)
+class Record:
+    """A finished run: its settings, what came of them, and where. Either `curve` or `failure` is there."""
+
+    settings: RunSettings
+    curve: Curve | None
+    failure: Failure | None = None
+    used: Mapping[str, Any] = field(default_factory=dict)  # parameters that the recipe made, shape, total delay
+    made: Mapping[str, Any] = field(default_factory=dict)  # versions, git revision, host, seed entropy, start, seconds
+
+    @property
+    def id(self) -> str:
+        """Of the settings."""
+        return self.settings.id
+
+    @property
+    def final_regret(self) -> float:
+        """Against the best policy that was found; infinite if the run failed."""
+        return self.curve.paid[-1] - self.curve.best[-1] if self.curve else inf
+
+    def to_bytes(self) -> bytes:
+        """A file: JSON in one line, with a checksum over the rest."""
+        parts = {"curve": self.curve and vars(self.curve), "failure": self.failure and vars(self.failure)}
+        told = {"id": self.id, "settings": self.settings.to_json(), "used": self.used, "made": self.made}
+        content = canonical(parts | told)
+        return SEALED % _sum(content) + content[1:] + b"\n"
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """Undo `to_bytes`; a file that is not whole, or not of this kind, is refused."""
+        start = len(SEALED % (b"0" * HEX))
+        rest = b"{" + data[start:-1]
+        if not data.startswith(SEALED.partition(b"%")[0]):
+            raise InvalidInput("not the record of a run")
+        if data != SEALED % _sum(rest) + rest[1:] + b"\n":
+            raise InvalidInput("damaged: its checksum does not fit its content")
+        try:
+            content = json.loads(rest)
+            settings = RunSettings.from_json(content["settings"])
+            curve = content["curve"] and Curve(**content["curve"])
+            failure = content["failure"] and Failure(**content["failure"])
+            record = cls(settings, curve, failure, content["used"], content["made"])
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
+            raise InvalidInput(f"not a record that this version of amdp reads: {problem}") from problem
+        if content["id"] != record.id:
+            raise InvalidInput("its id does not fit its settings; another version of amdp wrote it")
+        return record
+
+
+def _sum(content: bytes) -> bytes:
+    return sha256(content).hexdigest().encode()

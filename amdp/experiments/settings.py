@@ -1,0 +1,140 @@
+"""All that decides the result of a run, and nothing else: two runs with the same settings are the same run."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from hashlib import sha256
+from math import isfinite
+from typing import Any, Self
+
+from amdp.arrays import require_whole
+from amdp.errors import InvalidInput
+
+FORMAT = 1  # of what is hashed: a change makes all runs new ones
+HUGE = 2**62
+
+
+@dataclass(frozen=True)
+class Named:
+    """A short name of the registry or the name of a file, with settings by keyword."""
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "settings", _plain(self.name, self.settings))
+
+    def __str__(self) -> str:
+        given = ", ".join(f"{key}={value}" for key, value in self.settings.items())
+        return f"{self.name}({given})" if given else self.name
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        """Undo `asdict`."""
+        return cls(given["name"], dict(given["settings"]))
+
+
+@dataclass(frozen=True)
+class GameSettings:
+    """An arena, an adversary, and when and how the losses are told: either `episodes` or `steps` are played."""
+
+    instance: Named
+    losses: Named = field(default_factory=lambda: Named("bernoulli"))
+    episodes: int | None = None  # rounds that start anew
+    steps: int | None = None  # of one unbroken stream
+    delay: str = "none"
+    feedback: str | None = None  # "bandit" or "full"; None: what each learner understands
+    unknown: bool = False  # the learner is not told the transitions
+    radius: str = "paper"  # of the confidence sets of unknown transitions
+    radius_scale: float = 1.0
+    comparator: Named | None = None  # the oracle that finds the best policy in hindsight; None: an exact one
+
+    def __post_init__(self) -> None:
+        if (self.episodes is None) == (self.steps is None):
+            raise InvalidInput("give either episodes or steps: rounds that start anew, or one unbroken stream")
+        name, value = ("steps", self.steps) if self.episodes is None else ("episodes", self.episodes)
+        require_whole(name, value, 1, HUGE)
+        if self.feedback not in (None, "bandit", "full"):
+            raise InvalidInput(f"feedback = {self.feedback!r}; give 'bandit' or 'full', or leave it to the learners")
+        _require_positive("radius_scale", self.radius_scale)
+
+    @property
+    def length(self) -> int:
+        """Episodes or steps."""
+        return self.episodes or self.steps or 0
+
+
+@dataclass(frozen=True)
+class LearnerSettings:
+    """A recipe, the oracle or projection that it works with, and what is set by hand."""
+
+    name: str
+    oracle: Named | None = None  # None: `dp` in episodes, `auto` in an unbroken stream
+    projection: Named | None = None  # None: `newton`
+    multiplier: float = 1.0  # scales the rate that theory gives
+    settings: Mapping[str, Any] = field(default_factory=dict)  # keywords of the recipe
+
+    def __post_init__(self) -> None:
+        _require_positive("multiplier", self.multiplier)
+        object.__setattr__(self, "settings", _plain(self.name, self.settings))
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """One learner in one game with one seed."""
+
+    game: GameSettings
+    learner: LearnerSettings
+    seed: int
+    checkpoints: int = 50  # about so many, evenly spaced in the logarithm
+
+    def __post_init__(self) -> None:
+        require_whole("seed", self.seed, 0, HUGE)
+        require_whole("checkpoints", self.checkpoints, 2, HUGE)
+
+    @property
+    def id(self) -> str:
+        """A hash of everything that decides the result; 1 and 1.0 are the same number."""
+        return sha256(canonical(_numbered({"format": FORMAT, **self.to_json()}))).hexdigest()[:32]
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain dictionaries, lists, numbers and texts."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        """Undo `to_json`."""
+        game, learner = dict(given["game"]), dict(given["learner"])
+        for part, keys in ((game, ("instance", "losses", "comparator")), (learner, ("oracle", "projection"))):
+            part.update({key: part[key] and Named.from_json(part[key]) for key in keys})
+        return cls(GameSettings(**game), LearnerSettings(**learner), given["seed"], given["checkpoints"])
+
+
+def canonical(given: Any) -> bytes:
+    """JSON that is the same for equal contents."""
+    return json.dumps(given, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+
+
+def _numbered(given: Any) -> Any:
+    """The same with whole numbers where they are written as fractions."""
+    if isinstance(given, dict):
+        return {key: _numbered(value) for key, value in given.items()}
+    if isinstance(given, list):
+        return [_numbered(value) for value in given]
+    return int(given) if isinstance(given, float) and given.is_integer() else given
+
+
+def _plain(name: str, given: Any) -> Any:
+    """The same in dictionaries, lists, texts, truth values and finite numbers; anything else is refused."""
+    if isinstance(given, Mapping):
+        return {str(key): _plain(f"{name}: {key}", value) for key, value in given.items()}
+    if isinstance(given, list | tuple):
+        return [_plain(name, value) for value in given]
+    if not isinstance(given, str | bool | int | float) or (not isinstance(given, str) and not isfinite(given)):
+        raise InvalidInput(f"{name} = {given!r}; it must be a text, a truth value, a finite number, or a list of them")
+    return given
+
+
+def _require_positive(name: str, value: float) -> None:
+    if not 0.0 < value < float("inf"):
+        raise InvalidInput(f"{name} = {value}; it must be above 0 and finite")

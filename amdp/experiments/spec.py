@@ -1,0 +1,163 @@
+"""A spec: games, learners, seeds and how to tune, read from TOML; and the runs that it asks for.
+
+    title = "..."                    checkpoints = 50
+    seeds = 10                       or [1, 2, 3], or { first = 100, count = 10 }
+
+    [defaults]                       keys of games or learners, for all of them
+    [[games]]                        label, instance, losses, episodes or steps, delay, feedback, unknown, radius,
+                                     radius_scale, comparator; learners: the labels of those that play it
+    [[learners]]                     label, name, oracle, projection, multiplier, settings; games: the labels of those
+                                     that it plays
+    [tune]                           multipliers = [...], seeds = count, rounds = at most so many
+
+A name may be a table with settings: `losses = { name = "swap", first = 100 }`. A list where one value is expected
+stands for several runs. All learners meet all games, but for pairings that cannot work: these are skipped if nobody
+asked for them by label, else refused.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from math import inf
+from os import PathLike
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Self
+
+from amdp.errors import SpecError
+from amdp.experiments import reading
+from amdp.experiments.pairing import DEFAULTS, Skipped, pairings, read_games, read_learners
+from amdp.experiments.settings import GameSettings, LearnerSettings, RunSettings
+from amdp.experiments.tuning import MOST_SEEDS, SEEDS_BEGIN, Tune
+
+TOP = ("title", "seeds", "checkpoints", "defaults", "games", "learners", "tune")
+CHECKPOINTS = 50
+TUNING_CHECKPOINTS = 2  # of a try only the last one counts
+
+
+class Role(StrEnum):
+    """Why a run is played."""
+
+    THEORY = "theory"  # as theory tunes it
+    TUNED = "tuned"  # with the multiplier that the tries chose
+    TUNING = "tuning"  # a try, on seeds of its own
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A run that a spec asks for, and what it is called there."""
+
+    settings: RunSettings
+    game: str
+    learner: str
+    role: Role
+
+    @property
+    def id(self) -> str:
+        """Of the settings."""
+        return self.settings.id
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What to run. Labels are unique; `pairs` says which learner plays which game."""
+
+    title: str
+    text: str  # the file as read
+    seeds: tuple[int, ...]
+    checkpoints: int
+    games: Mapping[str, GameSettings]
+    learners: Mapping[str, LearnerSettings]
+    pairs: tuple[tuple[str, str], ...]  # labels of games and learners
+    tune: Tune | None
+    skipped: tuple[Skipped, ...]
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """From a file."""
+        file = Path(path)
+        try:
+            text = file.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as problem:
+            raise SpecError(f"cannot be read: {problem}", str(file)) from problem
+        return cls.parse(text, str(file))
+
+    @classmethod
+    def parse(cls, text: str, name: str = "spec") -> Self:
+        """From a text; `name` is for messages about what is not TOML, and for a title where none is given."""
+        given = reading.table("", reading.toml(text, name), TOP, ("games", "learners"))
+        seeds = _seeds(given.get("seeds", 1))
+        usual = reading.table("defaults", given.get("defaults", {}), DEFAULTS)
+        games = read_games(given["games"], usual, seeds[0])
+        learners = read_learners(given["learners"], usual)
+        tune = Tune.read(given["tune"]) if "tune" in given else None
+        pairs, skipped = pairings(games, learners, tune, seeds[0])
+        return cls(
+            reading.line("title", given.get("title", Path(name).stem)),
+            text,
+            seeds,
+            reading.whole("checkpoints", given.get("checkpoints", CHECKPOINTS), 2),
+            {entry.label: entry.settings for entry in games},
+            {entry.label: entry.settings for entry in learners},
+            tuple(pairs),
+            tune,
+            tuple(skipped),
+        )
+
+    def first(self) -> list[Planned]:
+        """The runs that do not depend on others: tries first, since others wait for them."""
+        tries = [one for _, planned in self._tries() for one in planned]
+        theory = [
+            self._planned(game, learner, Role.THEORY, seed) for seed in self.seeds for game, learner in self.pairs
+        ]
+        return tries + theory
+
+    def second(self, finished: Callable[[str], float | None]) -> list[Planned] | None:
+        """The runs with tuned multipliers; None while the final regret of some try is not there."""
+        regrets: dict[tuple[str, str], dict[float, float]] = {}
+        for (game, learner, multiplier), planned in self._tries():
+            found = [finished(one.id) for one in planned]
+            known = [regret for regret in found if regret is not None]
+            if len(known) < len(found):
+                return None
+            regrets.setdefault((game, learner), {})[multiplier] = fmean(known) if max(known) < inf else inf
+        chosen = {pair: self.tune.best(found) for pair, found in regrets.items()} if self.tune else {}
+        return [
+            self._planned(*pair, Role.TUNED, seed, multiplier=multiplier)
+            for seed in self.seeds
+            for pair, multiplier in chosen.items()
+        ]
+
+    def _tries(self) -> Iterator[tuple[tuple[str, str, float], list[Planned]]]:
+        if self.tune is None:
+            return
+        for game, learner in self.pairs:
+            for multiplier in self.tune.multipliers:
+                seeds = self.tune.seeds
+                yield (
+                    (game, learner, multiplier),
+                    [self._planned(game, learner, Role.TUNING, seed, multiplier=multiplier) for seed in seeds],
+                )
+
+    def _planned(self, game: str, learner: str, role: Role, seed: int, multiplier: float = 1.0) -> Planned:
+        arena, player, checkpoints = self.games[game], self.learners[learner], self.checkpoints
+        if role is Role.TUNING and self.tune:
+            arena, checkpoints = self.tune.shortened(arena), TUNING_CHECKPOINTS
+        player = replace(player, multiplier=player.multiplier * multiplier)
+        return Planned(RunSettings(arena, player, seed, checkpoints), game, learner, role)
+
+
+def _seeds(given: Any) -> tuple[int, ...]:
+    if isinstance(given, list):
+        seeds = tuple(reading.whole(f"seeds[{i}]", seed, 0, SEEDS_BEGIN - 1) for i, seed in enumerate(given))
+        reading.require_different("seeds", given)
+        if not seeds:
+            raise reading.wrong("seeds", given, "give at least one")
+        return seeds
+    if isinstance(given, dict):
+        reading.table("seeds", given, ("first", "count"), ("count",))
+        first = reading.whole("seeds.first", given.get("first", 1), 0, SEEDS_BEGIN - 1)
+        return tuple(
+            range(first, first + reading.whole("seeds.count", given["count"], 1, min(MOST_SEEDS, SEEDS_BEGIN - first)))
+        )
+    return tuple(range(1, 1 + reading.whole("seeds", given, 1, MOST_SEEDS)))

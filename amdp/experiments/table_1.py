@@ -1,0 +1,38 @@
+"""The standard games of the catalog's rows: small worlds in which each learner's assumptions hold."""
+
+from typing import Any
+
+from amdp.algorithms.catalog import TABLE, Feedback, Row, Setting, Transitions
+from amdp.experiments.ladders import Ladder
+
+EPISODES = (500, 1000, 2000, 4000)
+STEPS = (1000, 2000, 4000, 8000)
+QUICK = 4  # a quick run takes so many times fewer
+DELAY = "fixed:20"
+
+_SMALL = {"name": "tiny", "n_steps": 3, "n_states": 2}
+_WORLDS: dict[Transitions, dict[str, Any]] = {
+    Transitions.KNOWN: _SMALL,
+    Transitions.UNKNOWN: _SMALL,
+    Transitions.REACHABLE: _SMALL,
+    Transitions.ERGODIC: {"name": "random-ergodic", "n_states": 4, "n_actions": 2},
+    Transitions.DETERMINISTIC: {"name": "waiting-ring", "n_states": 4},
+    Transitions.COMMUNICATING: {"name": "random-parked", "n_states": 3, "n_actions": 2},
+}
+_OWN = {"ct-oracle": {"name": "random-entered", "n_states": 3, "n_actions": 2}}  # a start with mass on every state
+
+
+def ladders(quick: bool = False) -> list[Ladder]:
+    """One for each row: regret along the length of the game."""
+    return [_ladder(row, QUICK if quick else 1) for row in TABLE]
+
+
+def _ladder(row: Row, shorter: int) -> Ladder:
+    stream = row.setting is Setting.STREAM
+    game: dict[str, Any] = {"instance": _OWN.get(row.learner, _WORLDS[row.transitions]), "losses": "bernoulli"}
+    if row.transitions is Transitions.UNKNOWN:
+        game |= {"unknown": True, "radius": "jin-2020", "radius_scale": 0.1}
+    if row.feedback is Feedback.DELAYED:
+        game["delay"] = DELAY
+    along, rungs = ("steps", STEPS) if stream else ("episodes", EPISODES)
+    return Ladder(row.name, along, tuple(n // shorter for n in rungs), game, {"name": row.learner}, row.exponent)

@@ -1,0 +1,84 @@
+"""Options by keyword: what a function or a class takes, and whether a value is of the right kind."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from inspect import Parameter, Signature, signature
+from types import NoneType, UnionType
+from typing import Any, TypeVar, get_args, get_origin
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from amdp.errors import InvalidInput
+
+KINDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+
+Made = TypeVar("Made")
+
+
+def usual(found: Any) -> dict[str, Any]:
+    """The options of a function by keyword only, or of a dataclass, and their values if nothing is said."""
+    if is_dataclass(found):
+        return {field.name: field.default for field in fields(found) if field.init}
+    return {name: given.default for name, given in _by_keyword(found).items()}
+
+
+def kinds(found: Any) -> dict[str, Any]:
+    """The annotation of each option."""
+    if is_dataclass(found):
+        return {field.name: field.type for field in fields(found) if field.init}
+    return {name: given.annotation for name, given in _by_keyword(found).items()}
+
+
+def misfit(kind: Any, value: Any) -> str | None:
+    """What a value should be, if it is not of that kind; only plain kinds are judged."""
+    if get_origin(kind) is Sequence or kind in (ArrayLike, ArrayLike | None):
+        return None if isinstance(value, list | tuple) else "a list"
+    allowed = get_args(kind) if isinstance(kind, UnionType) else (kind,)
+    if any(one not in (*KINDS, NoneType) for one in allowed):
+        return None
+    accepted = [*allowed, int] if float in allowed else allowed
+    if type(value) in accepted:
+        return None
+    return " or ".join(KINDS[one] for one in allowed if one is not NoneType)
+
+
+def require_kinds(name: str, found: Any, options: Mapping[str, Any]) -> None:
+    """Refuse the first option whose value is of another kind than its annotation says."""
+    known = kinds(found)
+    for option, value in options.items():
+        expected = misfit(known.get(option), value)
+        if expected:
+            raise InvalidInput(f"{name!r}: {option} = {value!r}; it must be {expected}")
+
+
+def by_keyword(make: Callable[..., Made], **other: Any) -> Callable[..., Made]:
+    """`make` with all of its parameters by keyword, some with `other` usual values; `rng` is made of a `seed`."""
+    known = {
+        name: given.replace(kind=Parameter.KEYWORD_ONLY, default=other.get(name, given.default))
+        for name, given in signature(make).parameters.items()
+    }
+    drawn = known.pop("rng", None) is not None
+    if drawn:
+        known["seed"] = Parameter("seed", Parameter.KEYWORD_ONLY, default=other["seed"], annotation=int)
+
+    def made(**given: Any) -> Made:
+        chosen = {name: one.default for name, one in known.items()} | given
+        if drawn:
+            chosen["rng"] = generator(chosen.pop("seed"))
+        return make(**chosen)
+
+    made.__signature__ = Signature(list(known.values()))  # type: ignore[attr-defined]
+    made.__doc__ = make.__doc__
+    return made
+
+
+def generator(seed: int) -> np.random.Generator:
+    """The generator of a seed of at least 0."""
+    if seed < 0:
+        raise InvalidInput(f"seed = {seed}; it must be a whole number, at least 0")
+    return np.random.default_rng(seed)
+
+
+def _by_keyword(found: Any) -> dict[str, Parameter]:
+    return {name: given for name, given in signature(found).parameters.items() if given.kind is given.KEYWORD_ONLY}
