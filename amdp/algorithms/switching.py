@@ -10,7 +10,8 @@ where `pi` would have been, distributed as `mu_pi^t`, if it had been followed fr
 
 An attempt succeeds with chance `p*` whatever `g` is, so the law at the end is `mu_pi^t` and says nothing about when
 it came. `l*` minimizes `(l + D*) / p*` with `D*` the longest way to `s*`: a bound on the expected length that is at
-most `12 D^2`. The printed text draws `g` from `mu_pi^t`, and takes for `p_g` the chance of a first visit.
+most `12 D^2`, except with a single state or if `T - 1 < 2D`. The printed text draws `g` from `mu_pi^t`, and takes for
+`p_g` the chance of a first visit.
 """
 
 from dataclasses import dataclass, field
@@ -103,7 +104,7 @@ class PolicySwitching:
 
     @property
     def expected_length(self) -> float:
-        """A bound on the expected length of a switch, at most `12 D^2`."""
+        """A bound on the expected length of a switch, at most `12 D^2` if `S > 1` and `T > 2D`."""
         return self.routes.bound
 
     def follows(self, place: Place, policies: Policies) -> Bools:

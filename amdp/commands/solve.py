@@ -11,10 +11,13 @@ from rich.console import Console
 from rich.status import Status as Spinner
 from rich.table import Table
 
+from amdp import registry
+from amdp.commands import completion
 from amdp.commands.refusals import clear_errors
+from amdp.errors import InvalidInput, MissingDependency, UnsupportedDomain
 from amdp.instances import Instance, build, load
 from amdp.mdp import Domain, StationaryPolicies
-from amdp.oracles.base import Plan, Planner, Status, bind, oracle
+from amdp.oracles.base import GROUP, Plan, Planner, PlanningOracle, Status, bind, oracle
 from amdp.oracles.stationary.planning import Progress
 
 SHOWN = 12  # steps and states of a policy that fit a screen
@@ -29,8 +32,19 @@ class Policies(StrEnum):
 
 
 def solve(
-    world: Annotated[str, typer.Argument(help="A .npz or .json file with p, initial, costs; or `amdp instances`.")],
-    name: Annotated[str | None, typer.Option("--oracle", help="See `amdp oracles`; dp, or auto if stationary.")] = None,
+    world: Annotated[
+        str,
+        typer.Argument(
+            help="A .npz or .json file with p, initial, costs; or `amdp instances`.",
+            autocompletion=completion.instances,
+        ),
+    ],
+    name: Annotated[
+        str | None,
+        typer.Option(
+            "--oracle", help="See `amdp oracles`; dp, or auto if stationary.", autocompletion=completion.oracles
+        ),
+    ] = None,
     policies: Annotated[
         Policies, typer.Option("--domain", help="markov: a rule for each step; stationary: one rule for all steps.")
     ] = Policies.MARKOV,
@@ -47,11 +61,12 @@ def solve(
         instance = load(world) if Path(world).suffix in FILES else build(world)
         asked = name or ("dp" if policies is Policies.MARKOV else "auto")
         given = {"seconds": seconds, "gap": gap, "threads": threads}
-        chosen = oracle(asked, **{option: value for option, value in given.items() if value is not None})
+        domain = _domain(instance, policies)
+        chosen = _oracle(asked, {option: value for option, value in given.items() if value is not None}, domain)
         title = f"{asked}: {instance.name}"
         console = Console(stderr=True)
         with console.status(f"{title} (the first solve on a machine compiles for some seconds)") as spinner:
-            planner = bind(chosen, _domain(instance, policies))
+            planner = _bound(asked, chosen, domain)
             _listen(planner, _show_progress(title, spinner))
             plans = planner.minimize(instance.costs[None]).require(Status.OPTIMAL, Status.FEASIBLE)
         if as_json:
@@ -64,6 +79,34 @@ def _domain(instance: Instance, policies: Policies) -> Domain:
     if policies is Policies.MARKOV:
         return instance.domain
     return StationaryPolicies(instance.kernel, instance.initial)
+
+
+def _oracle(name: str, options: dict[str, Any], domain: Domain) -> PlanningOracle:
+    """The oracle, made with options; if it lacks one, the refusal names those that have it."""
+    lacking = [option for option in options if option not in registry.known_options(registry.find(GROUP, name))]
+    if lacking:
+        others = [other for other in registry.names(GROUP) if _takes(other, lacking, domain)]
+        remedy = f"--oracle {', '.join(others)}" if others else "no oracle for these policies has it"
+        raise InvalidInput(f"{name!r} has no option {lacking[0]!r}; it is an option of: {remedy}")
+    return oracle(name, **options)
+
+
+def _takes(name: str, options: list[str], domain: Domain) -> bool:
+    """Whether an installed oracle that solves the domain has these options."""
+    try:
+        found = registry.find(GROUP, name)
+    except MissingDependency:
+        return False
+    return set(options) <= set(registry.known_options(found)) and bool(found().supports(domain))
+
+
+def _bound(name: str, chosen: PlanningOracle, domain: Domain) -> Planner:
+    """The planner; a refusal names the oracle that solves all domains of the kind."""
+    remedy = "auto" if isinstance(domain, StationaryPolicies) else "dp"
+    try:
+        return bind(chosen, domain)
+    except UnsupportedDomain as problem:
+        raise UnsupportedDomain(f"{problem}; --oracle {remedy} does" if name != remedy else str(problem)) from problem
 
 
 def _listen(planner: Planner, listener: Callable[[Progress], None]) -> None:

@@ -1,6 +1,7 @@
-"""Chains of stationary policies, compiled: reach, exact values, ties, single-state search, all policies in lanes.
+"""Chains of stationary policies, compiled: sums of costs, reach, exact values, ties, single-state search.
 
-The kernel comes as `SparseRows` with one step, the costs as a `Problem`: `tails[t] = sum_{u >= t} c[u]`.
+The kernel comes as `SparseRows` with one step, the costs as a `Problem`: `tails[t] = sum_{u >= t} c[u]`. A problem may
+show the first steps only; the rest is then its last tail.
 A chain whose law moves by no more than `stop` in a step is taken as stationary: the rest is one product with the tail.
 The steps of the law never grow, so this errs by at most `stop / 2 * sum_t span(tails[t])`.
 """
@@ -8,12 +9,13 @@ The steps of the law never grow, so this errs by at most `stop / 2 * sum_t span(
 import numpy as np
 from numba import njit, uintp
 
-LANES = 256  # policies that are evaluated side by side: their laws stay in the cache
-PATIENCE = 8  # steps between two looks whether lanes have become stationary
+BLOCK = 8  # steps whose spans are bounded together
+CHUNK = 32 * BLOCK
 
 # Sums of a row may be taken in any order: the compiler then adds several entries at once.
-_fast = njit(cache=True, error_model="numpy", fastmath={"nsz", "contract", "reassoc"})
-_inlined = njit(cache=True, error_model="numpy", fastmath={"nsz", "contract", "reassoc"}, forceinline=True)
+_ANY_ORDER = {"nsz", "contract", "reassoc"}
+_fast = njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
+_inlined = njit(cache=True, error_model="numpy", fastmath=_ANY_ORDER, forceinline=True)
 
 
 @_inlined
@@ -86,23 +88,88 @@ def only(allowed, policy):
 
 
 @_fast
-def add_up(costs, tails, spans):
-    """Fill `tails` `[t + 1, s * a]` and `spans` `[t + 2]` from the last step back."""
-    steps, states, n_actions = costs.shape
-    for p in range(states * n_actions):
-        tails[steps, p] = 0.0
-    spans[steps + 1] = 0.0
-    spans[steps] = 0.0
-    for t in range(steps - 1, -1, -1):
-        low = np.inf
-        high = -np.inf
-        for s in range(states):
-            for a in range(n_actions):
-                p = s * n_actions + a
-                tails[t, p] = tails[t + 1, p] + costs[t, s, a]
-                low = min(low, tails[t, p])
-                high = max(high, tails[t, p])
-        spans[t] = spans[t + 1] + high - low
+def pose(costs, kept, tails, spans, peaks):
+    """Keep the first `k` of the steps of `costs` `[t, n * j]` in `[n, k, j]`, and add up from the last step back.
+
+    `tails` `[n, k + 1, j]` are the costs from a step on; `spans` `[n, k + 2]` the spans of all tails from a step on,
+    summed, or a little more; `peaks` `[n, j]` the largest sizes of costs. What is not finite makes `tails[:, 0]` so.
+    """
+    steps, width = costs.shape
+    n, head, pairs = kept.shape
+    sums = np.zeros((n, pairs))
+    flat_sums = sums.reshape(width)
+    flat_peaks = peaks.reshape(width)
+    parts = np.empty((CHUNK // BLOCK, width))
+    for q in range(width):
+        flat_peaks[q] = 0.0
+    for i in range(n):
+        spans[i, head] = spans[i, head + 1] = 0.0
+        for p in range(pairs):
+            tails[i, head, p] = 0.0
+    end = steps
+    while end > head + 2:
+        begin = max(head + 2, end - CHUNK)
+        _add_blocks(costs, begin, end, parts, flat_peaks)
+        for b in range((end - begin - 1) // BLOCK, -1, -1):
+            size = min(BLOCK, end - begin - b * BLOCK)
+            for i in range(n):
+                # A step widens a span by no more than twice the largest cost.
+                spans[i, head + 1] += size * (_span(sums[i]) + (size + 1) * peaks[i].max())
+            for q in range(width):
+                flat_sums[q] += parts[b, q]
+        end = begin
+    for t in range(end - 1, -1, -1):
+        _add_blocks(costs, t, t + 1, parts, flat_peaks)
+        for q in range(width):
+            flat_sums[q] += parts[0, q]
+        for i in range(n):
+            later = spans[i, t + 1] if t <= head else spans[i, head + 1]
+            spans[i, t] = later + _span(sums[i])
+            if t <= head:
+                for p in range(pairs):
+                    tails[i, t, p] = sums[i, p]
+            if t < head:
+                for p in range(pairs):
+                    kept[i, t, p] = costs[t, i * pairs + p]
+
+
+@_fast
+def _add_blocks(costs, begin, end, parts, peaks):
+    """The costs of some steps, summed in blocks. Steps are read forward: processors fetch ahead in that direction."""
+    for t in range(begin, end):
+        row = uintp(t)
+        b = uintp((t - begin) // BLOCK)
+        if (t - begin) % BLOCK == 0:
+            for q in range(peaks.size):
+                parts[b, uintp(q)] = 0.0
+        for q in range(peaks.size):
+            k = uintp(q)
+            parts[b, k] += costs[row, k]
+            peaks[k] = max(peaks[k], abs(costs[row, k]))
+
+
+@njit(cache=True, error_model="numpy", fastmath={"nnan", *_ANY_ORDER})
+def _span(numbers):
+    low = np.inf
+    high = -np.inf
+    for k in range(numbers.size):
+        low = min(low, numbers[k])
+        high = max(high, numbers[k])
+    return high - low
+
+
+@_inlined
+def move(rows, n_actions, policy, law, new):
+    """The next law of a policy into `new`; by how much it differs from `law`."""
+    for s in range(law.size):
+        new[s] = 0.0
+    for s in range(law.size):
+        if law[s] > 0.0:
+            spread(rows, s * n_actions + policy[s], law[s], new)
+    moved = 0.0
+    for s in range(law.size):
+        moved += abs(new[s] - law[s])
+    return moved
 
 
 @_fast
@@ -116,59 +183,13 @@ def value(rows, problem, policy):
     for t in range(steps):
         for s in range(states):
             total += law[s] * problem.costs[t, s, policy[s]]
-        if t == steps - 1:
-            break
-        new[:] = 0.0
-        for s in range(states):
-            if law[s] > 0.0:
-                spread(rows, s * n_actions + policy[s], law[s], new)
-        moved = 0.0
-        for s in range(states):
-            moved += abs(new[s] - law[s])
+        moved = move(rows, n_actions, policy, law, new)
         law, new = new, law
-        if moved <= problem.stop:
+        if moved <= problem.stop or t == steps - 1:
             for s in range(states):
                 total += law[s] * problem.tails[t + 1, s * n_actions + policy[s]]
             break
     return total
-
-
-@_fast
-def occupy(rows, n_actions, policies, initial, stop, laws):
-    """The laws `[s, n, t]` of policies `[n, s]` (-1: never there); the step `[n]` from which each stays as it is.
-
-    That step is the room where a law moves until there is none left. Laws are filled up to the latest of these steps.
-    """
-    states, n, room = laws.shape
-    law = np.empty(states)
-    new = np.empty(states)
-    ends = np.empty(n, dtype=np.int64)
-    longest = 0
-    for i in range(n):
-        law[:] = 0.0
-        law[initial] = 1.0
-        ends[i] = room
-        for t in range(room):
-            for s in range(states):
-                laws[s, i, t] = law[s]
-            if ends[i] == t:
-                break
-            new[:] = 0.0
-            for s in range(states):
-                if law[s] > 0.0 and policies[i, s] >= 0:
-                    spread(rows, s * n_actions + policies[i, s], law[s], new)
-            moved = 0.0
-            for s in range(states):
-                moved += abs(new[s] - law[s])
-            law, new = new, law
-            if moved <= stop and t + 1 < room:
-                ends[i] = t + 1
-        longest = max(longest, ends[i])
-    for i in range(n):
-        for t in range(ends[i] + 1, min(room, longest + 1)):
-            for s in range(states):
-                laws[s, i, t] = laws[s, i, ends[i]]
-    return ends
 
 
 @_fast
@@ -183,7 +204,7 @@ def costs_to_go(rows, costs, policy, values):
 
 @_fast
 def settle(rows, problem, policy, tie):
-    """Action 0 where the policy never comes; elsewhere the first action that costs at most `tie` more."""
+    """Action 0 where the policy never comes; elsewhere, if there is time, the first that costs at most `tie` more."""
     states, n_actions = problem.costs.shape[1:]
     allowed = np.zeros((states, n_actions), dtype=np.bool_)
     order = np.empty(states, dtype=np.int64)
@@ -195,7 +216,7 @@ def settle(rows, problem, policy, tie):
         changed = False
         for s in range(states):
             kept = policy[s]
-            for a in range(kept if comes[s] else 0):
+            for a in range(kept if comes[s] and problem.halt[0] == 0 else 0):
                 policy[s] = a
                 if value(rows, problem, policy) <= ceiling:
                     changed = True
@@ -220,7 +241,7 @@ def _forget_unreached(rows, problem, policy, allowed, order, comes):
 
 @_fast
 def descend(rows, problem, allowed, policy):
-    """Change one state at a time as long as that is cheaper; the value that is reached."""
+    """Change one state at a time as long as that is cheaper and there is time; the value that is reached."""
     steps, states, n_actions = problem.costs.shape
     chosen = np.zeros((states, n_actions), dtype=np.bool_)
     order = np.empty(states, dtype=np.int64)
@@ -234,7 +255,7 @@ def descend(rows, problem, allowed, policy):
             s = order[i]
             kept = policy[s]
             for a in range(n_actions):
-                if a != kept and allowed[s, a]:
+                if a != kept and allowed[s, a] and problem.halt[0] == 0:
                     policy[s] = a
                     paid = value(rows, problem, policy)
                     if paid < best - 1e-13 * abs(best):
@@ -279,217 +300,9 @@ def choices(allowed, order, count, limit):
 
 
 @_fast
-def cheapest_lane(rows, problem, allowed, order, count, lanes, ceiling, policy, work):
-    """The least value below `ceiling` among all policies that `allowed` leaves at the reached states, or infinity.
-
-    Each policy has a lane. The law of a state that is decided moves on as a whole; that of a free state is split by
-    actions first. A lane ends when its law is stationary, or when its value cannot fall below the ceiling any more:
-    from step `t` on it is within `moved / 2 * sum_{u > t} span(tails[u])` of its product with the tail.
-    """
-    steps = problem.costs.shape[0]
-    sources, source_pairs, chosen, chosen_from = _sources(allowed, order, count, lanes)
-    starts, edges, weights = _edges(rows, order, count, sources, source_pairs)
-    law = np.zeros((count + chosen.shape[0], lanes))
-    new = np.zeros((count + chosen.shape[0], lanes))
-    prices = np.empty(sources.size)
-    total = np.zeros(lanes)
-    guess = np.empty(lanes)
-    moved = np.empty(lanes)
-    number = np.empty(lanes, dtype=np.int64)
-    best = ceiling
-    winner = -1
-    alive = lanes
-    for lane in range(lanes):
-        law[0, lane] = 1.0
-        number[lane] = lane
-    for t in range(steps):
-        for q in range(chosen.shape[0]):
-            _multiply(chosen[q], law[chosen_from[q]], law[count + q], alive)
-        if t % PATIENCE == PATIENCE - 1:
-            for lane in range(alive):
-                guess[lane] = total[lane]
-                moved[lane] = 0.0
-            for j in range(sources.size):
-                prices[j] = problem.tails[t, source_pairs[j]]
-            _combine(guess, law, sources, prices, 0, sources.size, alive)
-            for i in range(count):
-                _add_distance(moved, law[i], new[i], alive)
-            kept = 0
-            for lane in range(alive):
-                settled = moved[lane] <= problem.stop
-                if settled and guess[lane] < best:
-                    best = guess[lane]
-                    winner = number[lane]
-                if settled or guess[lane] - 0.5 * moved[lane] * problem.spans[t + 1] >= best:
-                    moved[lane] = -1.0
-                else:
-                    kept += 1
-            if kept == 0:
-                alive = 0
-                break
-            if 4 * kept <= 3 * alive:
-                alive = _compact(moved, total, number, law, chosen, count, alive)
-                for q in range(chosen.shape[0]):
-                    _multiply(chosen[q], law[chosen_from[q]], law[count + q], alive)
-        for j in range(sources.size):
-            prices[j] = problem.costs[t, source_pairs[j] // allowed.shape[1], source_pairs[j] % allowed.shape[1]]
-        _combine(total, law, sources, prices, 0, sources.size, alive)
-        work[1] += alive * (sources.size + edges.size)
-        if t < steps - 1:
-            for y in range(count):
-                for lane in range(alive):
-                    new[y, lane] = 0.0
-                _combine(new[y], law, edges, weights, starts[y], starts[y + 1], alive)
-            law, new = new, law
-    for lane in range(alive):
-        if total[lane] < best:
-            best = total[lane]
-            winner = number[lane]
-    if winner < 0:
-        return np.inf
-    _decode(allowed, order, count, winner, policy)
-    return best
-
-
-@_fast
-def _combine(target, law, sources, weights, begin, end, count):
-    """Add weighted rows of `law` to `target`, four at a time."""
-    e = begin
-    while e + 4 <= end:
-        w0, w1, w2, w3 = weights[e], weights[e + 1], weights[e + 2], weights[e + 3]
-        r0, r1, r2, r3 = law[sources[e]], law[sources[e + 1]], law[sources[e + 2]], law[sources[e + 3]]
-        for lane in range(count):
-            k = uintp(lane)
-            target[k] += w0 * r0[k] + w1 * r1[k] + w2 * r2[k] + w3 * r3[k]
-        e += 4
-    while e < end:
-        w0 = weights[e]
-        r0 = law[sources[e]]
-        for lane in range(count):
-            target[uintp(lane)] += w0 * r0[uintp(lane)]
-        e += 1
-
-
-@_fast
-def _multiply(first, second, out, count):
-    for lane in range(count):
-        out[uintp(lane)] = first[uintp(lane)] * second[uintp(lane)]
-
-
-@_fast
-def _add_distance(total, first, second, count):
-    for lane in range(count):
-        total[uintp(lane)] += abs(first[uintp(lane)] - second[uintp(lane)])
-
-
-@_fast
-def _compact(moved, total, number, law, chosen, count, alive):
-    """Close the gaps that ended lanes left; how many are alive."""
-    kept = 0
-    for lane in range(alive):
-        if moved[lane] >= 0.0:
-            if kept < lane:
-                total[kept] = total[lane]
-                number[kept] = number[lane]
-                for i in range(count):
-                    law[i, kept] = law[i, lane]
-                for q in range(chosen.shape[0]):
-                    chosen[q, kept] = chosen[q, lane]
-            kept += 1
-    return kept
-
-
-@_fast
-def _sources(allowed, order, count, lanes):
-    """Where mass moves from: the row of each source, its pair, and for free states the lanes `[pair, lane]` of each."""
-    n_actions = allowed.shape[1]
-    size = 0
-    split = 0
-    for i in range(count):
-        wide = width(allowed, order[i])
-        size += wide
-        split += wide if wide > 1 else 0
-    sources = np.empty(size, dtype=np.int64)
-    pairs = np.empty(size, dtype=np.int64)
-    chosen = np.zeros((split, lanes))
-    chosen_from = np.empty(split, dtype=np.int64)
-    repeat = 1
-    j = 0
-    q = 0
-    for i in range(count):
-        wide = width(allowed, order[i])
-        pick = 0
-        for a in range(n_actions):
-            if allowed[order[i], a]:
-                sources[j] = i
-                pairs[j] = order[i] * n_actions + a
-                if wide > 1:
-                    sources[j] = count + q
-                    chosen_from[q] = i
-                    for lane in range(lanes):
-                        if (lane // repeat) % wide == pick:
-                            chosen[q, lane] = 1.0
-                    q += 1
-                pick += 1
-                j += 1
-        repeat *= wide
-    return sources, pairs, chosen, chosen_from
-
-
-@_fast
-def _edges(rows, order, count, sources, pairs):
-    """The moves into each reached state: from which source, with which chance.
-
-    States that come within reach after the last step only are left out: no law gets there.
-    """
-    n_states = order.size
-    place = np.empty(n_states, dtype=np.int64)
-    for s in range(n_states):
-        place[s] = -1
-    for i in range(count):
-        place[order[i]] = i
-    starts = np.zeros(count + 1, dtype=np.int64)
-    for j in range(pairs.size):
-        for k in range(rows.starts[0, pairs[j]], rows.starts[0, pairs[j] + 1]):
-            if place[rows.successors[k]] >= 0:
-                starts[place[rows.successors[k]] + 1] += 1
-    for i in range(count):
-        starts[i + 1] += starts[i]
-    filled = np.empty(count, dtype=np.int64)
-    for i in range(count):
-        filled[i] = starts[i]
-    edges = np.empty(starts[count], dtype=np.int64)
-    weights = np.empty(starts[count])
-    for j in range(pairs.size):
-        for k in range(rows.starts[0, pairs[j]], rows.starts[0, pairs[j] + 1]):
-            y = place[rows.successors[k]]
-            if y >= 0:
-                edges[filled[y]] = sources[j]
-                weights[filled[y]] = rows.chances[k]
-                filled[y] += 1
-    return starts, edges, weights
-
-
-@_fast
 def width(allowed, s):
     """How many actions of a state are allowed."""
     count = 0
     for a in range(allowed.shape[1]):
         count += allowed[s, a]
     return count
-
-
-@_fast
-def _decode(allowed, order, count, number, policy):
-    """The actions of lane `number`, counted over the allowed actions of the reached states; 0 elsewhere."""
-    policy[:] = 0
-    for i in range(count):
-        s = order[i]
-        wide = width(allowed, s)
-        pick = number % wide
-        number //= wide
-        for a in range(allowed.shape[1]):
-            if allowed[s, a]:
-                if pick == 0:
-                    policy[s] = a
-                pick -= 1

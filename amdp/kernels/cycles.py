@@ -3,36 +3,53 @@
 import numpy as np
 from numba import njit
 
-_fast = njit(cache=True, error_model="numpy")
+_fast = njit(cache=True, nogil=True, error_model="numpy")
 
 
 @_fast
-def strides(costs, tables):
-    """Fill `tables[L - 1, t, s, a] = c[t] + c[t + L] + c[t + 2L] + ...`."""
+def _stride(costs, length, table):
+    """Fill `table[t, s, a] = c[t] + c[t + length] + c[t + 2 length] + ...`."""
     steps, states, n_actions = costs.shape
-    lengths, starts = tables.shape[:2]
-    sums = np.zeros((lengths, states, n_actions))
-    for length in range(1, lengths + 1):
-        for k in range(length):
-            for s in range(states):
-                for a in range(n_actions):
-                    sums[k, s, a] = 0.0
-        for t in range(steps - 1, -1, -1):
-            total = sums[t % length]
-            for s in range(states):
-                for a in range(n_actions):
-                    total[s, a] += costs[t, s, a]
-                    if t < starts:
-                        tables[length - 1, t, s, a] = total[s, a]
+    sums = np.zeros((length, states, n_actions))
+    for t in range(steps - 1, -1, -1):
+        total = sums[t % length]
+        for s in range(states):
+            for a in range(n_actions):
+                total[s, a] += costs[t, s, a]
+                if t < table.shape[0]:
+                    table[t, s, a] = total[s, a]
 
 
 @_fast
-def explore(following, costs, tables, walk, max_nodes):
-    """Depth first over all paths without repetition; `following[s, a]` is the next state."""
+def _cycle(costs, strides, walk, first, depth):
+    """The cost of all rounds of the cycle that begins at place `first` of the path and ends at `depth`."""
+    length = depth - first + 1
+    total = 0.0
+    if length > strides.tables.shape[0]:
+        for t in range(first, costs.shape[0]):
+            k = first + (t - first) % length
+            total += costs[t, walk.path[k], walk.chosen[k]]
+        return total
+    table = strides.tables[length - 1]
+    if not strides.filled[length - 1]:
+        _stride(costs, length, table)
+        strides.filled[length - 1] = True
+    for k in range(first, depth + 1):
+        total += table[k, walk.path[k], walk.chosen[k]]
+    return total
+
+
+@_fast
+def explore(following, problem, strides, floors, walk, max_nodes):
+    """Depth first over all paths without repetition; `following[s, a]` is the next state.
+
+    A path is left where `floors[t, s]`, the least cost from a step on, shows that nothing cheaper follows.
+    """
+    costs = problem.costs
     steps, _, n_actions = costs.shape
     for _ in range(max_nodes):
         depth = walk.counts[0]
-        if depth < 0:
+        if depth < 0 or problem.halt[0] != 0:
             return
         s = walk.path[depth]
         walk.chosen[depth] += 1
@@ -45,6 +62,8 @@ def explore(following, costs, tables, walk, max_nodes):
         walk.paid[depth + 1] = walk.paid[depth] + costs[depth, s, a]
         y = following[s, a]
         if depth < steps - 1 and walk.place[y] < 0:
+            if walk.paid[depth + 1] + floors[depth + 1, y] >= walk.best[0]:
+                continue
             walk.counts[0] = depth + 1
             walk.path[depth + 1] = y
             walk.chosen[depth + 1] = -1
@@ -53,9 +72,7 @@ def explore(following, costs, tables, walk, max_nodes):
         total = walk.paid[depth + 1]
         if depth < steps - 1:
             first = walk.place[y]
-            total = walk.paid[first]
-            for k in range(first, depth + 1):
-                total += tables[depth - first, k, walk.path[k], walk.chosen[k]]
+            total = walk.paid[first] + _cycle(costs, strides, walk, first, depth)
         if total < walk.best[0]:
             walk.best[0] = total
             for k in range(walk.policy.size):

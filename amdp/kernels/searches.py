@@ -9,15 +9,17 @@ from amdp.arrays import Bools, Floats
 
 
 class Problem(NamedTuple):
-    """Costs of size at most 1, and sums of them."""
+    """Costs of size at most 1, and sums of them; of all steps, or of the first ones until all laws are stationary."""
 
     costs: Floats  # [t, s, a]
-    tails: Floats  # [t + 1, s * a], the costs from a step on, summed
+    tails: Floats  # [t + 1, s * a], the costs from a step on, summed over all later steps
     spans: Floats  # [t + 2], the spans of the tails from a step on, summed
     initial: int
     stop: float  # a law that moves by less is taken as stationary
     slack: float  # a node that could gain less is closed
     lanes: int  # a node of no more policies is tried out
+    scale: float  # of the costs that were asked about
+    halt: NDArray[np.int64]  # [1], not 0 once there is no time left
 
 
 class Floors(NamedTuple):
@@ -39,6 +41,13 @@ class Tree(NamedTuple):
     counts: NDArray[np.int64]  # open nodes, nodes, bounds, policies tried
     tries: Floats  # [size class, 2]: bounds computed, policies that they excluded
     work: Floats  # [0] in bounds, [1] in lanes
+
+
+class Strides(NamedTuple):
+    """Costs summed over the rounds of cycles: of each length, as far as there is room, once it is needed."""
+
+    tables: Floats  # [length - 1, t, s, a], the costs of steps t, t + length, t + 2 length, ...
+    filled: Bools  # [length - 1]
 
 
 class Walk(NamedTuple):

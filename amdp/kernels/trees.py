@@ -1,25 +1,22 @@
-"""Trees of stationary policies, compiled: counting, mixing bound, and a depth-first search that can be resumed.
+"""Trees of stationary policies, compiled: counting, and a depth-first search that can be resumed.
 
 A node is a set of allowed pairs `[s, a]`. Its policies are those that choose among the allowed pairs; only states that
-these lead to are ever branched on. See docs/stationary-oracles.md for the mathematics of the bound.
+these lead to are ever branched on.
 """
 
 import numpy as np
 from numba import njit
 
-from amdp.kernels.chains import cheapest_lane, choices, expected, reached, spread, width
+from amdp.kernels.bounds import bound, copy, list_pairs, mix
+from amdp.kernels.chains import choices, reached, width
+from amdp.kernels.lanes import cheapest_lane
 
-SWEEPS = 256  # of value iteration in the constant tail, and again of the damped kind
-COUPLED = 0.1  # a coupling that fails less often is iterated by multiplication
-COUPLINGS = 64  # steps of a coupling that are worked out one by one
-HOPE, HOPELESS = 16, 0.95  # a coupling that fails so often after so many steps is given up
-TINY = 1e-15
 CHEAP = 0.02  # a bound that takes less of the work of trying all policies of a node is always computed
 RETRY = 64  # nodes after which a bound that did not pay is tried again
 TRIALS = 12  # bounds that a size of node may fail before their price is held against them
 SIMD = 12.0  # products that lanes do in the time of one product of a bound
 
-_fast = njit(cache=True, error_model="numpy", fastmath={"nsz", "contract", "reassoc"})
+_fast = njit(cache=True, nogil=True, error_model="numpy", fastmath={"nsz", "contract", "reassoc"})
 
 
 @_fast
@@ -69,365 +66,8 @@ def list_closed(rows, n_actions, initial, steps, limit, policies):
 
 
 @_fast
-def least_reach(rows, order, count, pairs, first, initial, reach, late):
-    """Fill `reach` `[j, s]` and `late` `[s]`, the least chances under any policy, by one backward sweep a target."""
-    now = np.zeros(order.size)
-    new = np.zeros(order.size)
-    nothing = np.zeros(pairs.size)
-    for k in range(count):
-        target = order[k]
-        now[:] = 0.0
-        now[target] = 1.0
-        reach[0, target] = now[initial]
-        for j in range(1, reach.shape[0]):
-            _sweep(rows, order, count, pairs, first, nothing, now, new)
-            now, new = new, now
-            reach[j, target] = now[initial]
-        late[target] = 1.0
-        for i in range(count):
-            late[target] = min(late[target], now[order[i]])
-
-
-@_fast
-def list_pairs(allowed, order, count, pairs, first):
-    """The allowed pairs of the reached states, state by state; how many."""
-    used = 0
-    for i in range(count):
-        first[i] = used
-        for a in range(allowed.shape[1]):
-            if allowed[order[i], a]:
-                pairs[used] = order[i] * allowed.shape[1] + a
-                used += 1
-    first[count] = used
-    return used
-
-
-@_fast
-def _apart(rows, one, other, chances, left, right):
-    """How likely two rows stay apart, weighed by `chances` `[y, y]` of staying apart later.
-
-    What they share moves together; the rest is matched nearest first if it is little, independently otherwise.
-    """
-    i = rows.starts[0, one]
-    j = rows.starts[0, other]
-    i_end = rows.starts[0, one + 1]
-    j_end = rows.starts[0, other + 1]
-    n_left = 0
-    n_right = 0
-    mass = 0.0
-    while i < i_end or j < j_end:
-        y = rows.successors[i] if i < i_end else np.int32(2**31 - 1)
-        z = rows.successors[j] if j < j_end else np.int32(2**31 - 1)
-        p = rows.chances[i] if y <= z else 0.0
-        q = rows.chances[j] if z <= y else 0.0
-        if p > q:
-            left[n_left, 0] = y
-            left[n_left, 1] = p - q
-            mass += p - q
-            n_left += 1
-        elif q > p:
-            right[n_right, 0] = z
-            right[n_right, 1] = q - p
-            n_right += 1
-        if y <= z:
-            i += 1
-        if z <= y:
-            j += 1
-    if mass <= TINY or n_right == 0:
-        return mass
-    total = 0.0
-    if n_left * n_right > 16:
-        for i in range(n_left):
-            inner = 0.0
-            y = int(left[i, 0])
-            for j in range(n_right):
-                inner += right[j, 1] * chances[y, int(right[j, 0])]
-            total += left[i, 1] * inner
-        return min(mass, total / mass)
-    rest = mass
-    for _ in range(n_left + n_right):
-        nearest = 2.0
-        at_i = -1
-        at_j = -1
-        for i in range(n_left):
-            for j in range(n_right):
-                if left[i, 1] > 0.0 and right[j, 1] > 0.0:
-                    chance = chances[int(left[i, 0]), int(right[j, 0])]
-                    if chance < nearest:
-                        nearest, at_i, at_j = chance, i, j
-        if at_i < 0:
-            break
-        moved = min(left[at_i, 1], right[at_j, 1])
-        total += moved * nearest
-        rest -= moved
-        left[at_i, 1] -= moved
-        right[at_j, 1] -= moved
-    return min(mass, total + max(0.0, rest))
-
-
-@_fast
-def mix(rows, initial, order, count, pairs, first, mixing, work):
-    """Fill `mixing[t]` with bounds on the distance of the laws of steps `t` and `t + 1` under every policy of a node.
-
-    `apart[s, y]` bounds the chance that two chains of one policy, coupled, differ after `k` moves from `s` and `y`.
-    """
-    states = order.size
-    steps = mixing.size
-    apart = np.empty((states, states))
-    new = np.empty((states, states))
-    left = np.empty((states, 2))
-    right = np.empty((states, 2))
-    for s in range(states):
-        for y in range(states):
-            apart[s, y] = new[s, y] = 0.0 if s == y else 1.0
-    worst = 1.0
-    k = 0
-    while True:
-        farthest = 0.0
-        for p in range(first[0], first[1]):
-            farthest = max(farthest, expected(rows, pairs[p], apart[initial]))
-        mixing[k] = farthest
-        k += 1
-        if k == steps or k > COUPLINGS or worst <= COUPLED or (k > HOPE and worst > HOPELESS):
-            break
-        worst = 0.0
-        for i in range(count):
-            for j in range(i):
-                most = 0.0
-                for p in range(first[i], first[i + 1]):
-                    for q in range(first[j], first[j + 1]):
-                        most = max(most, _apart(rows, pairs[p], pairs[q], apart, left, right))
-                        work[0] += rows.starts[0, pairs[p] + 1] - rows.starts[0, pairs[p]] + 60.0
-                s, y = order[i], order[j]
-                new[s, y] = min(most, apart[s, y])
-                new[y, s] = new[s, y]
-                worst = max(worst, new[s, y])
-        apart, new = new, apart
-    # `worst` bounds the distance after k - 1 moves from any two starts, and such factors multiply.
-    for t in range(k, steps):
-        mixing[t] = min(mixing[t - 1], mixing[t - k + 1] * worst) if k > 1 else mixing[t - 1]
-
-
-@_fast
-def _sweep(rows, order, count, pairs, first, costs, later, now):
-    """One step of backward induction over the allowed pairs."""
-    for i in range(count):
-        least = np.inf
-        for p in range(first[i], first[i + 1]):
-            least = min(least, costs[p] + expected(rows, pairs[p], later))
-        now[order[i]] = least
-
-
-@_fast
-def _average(tails, begin, end, pairs, used, out):
-    for p in range(used):
-        out[p] = (tails[begin, pairs[p]] - tails[end, pairs[p]]) / (end - begin)
-
-
-@_fast
-def _averaging_error(tails, begin, end, pairs, used, means, mixing):
-    """At most what averaging the costs of the steps `begin .. end - 1` can add: `sum_t mixing[t - 1] span(N[t])`."""
-    error = 0.0
-    for t in range(begin + 1, end):
-        moves = mixing[t - 1]
-        left = float(end - t)
-        # Costs are at most 1 in size, so the spans that are left sum to less than twice the square of their number.
-        if moves * 2.0 * left * left <= 1e-9:
-            return error + moves * 2.0 * left * left
-        low = np.inf
-        high = -np.inf
-        for p in range(used):
-            rest = tails[t, pairs[p]] - tails[end, pairs[p]] - left * means[p]
-            low = min(low, rest)
-            high = max(high, rest)
-        error += moves * (high - low)
-    return error
-
-
-@_fast
-def _blocks(steps, mixing, scale, ends):
-    """Cut the steps into blocks of at most `scale / mixing[t]`, single steps if `scale` is 0; how many.
-
-    A block is no longer than a quarter of what went before, except the last, which begins once laws hardly move.
-    """
-    t = 0
-    used = 0
-    while t < steps:
-        if mixing[t] * (steps - t) <= scale:
-            t = steps
-        else:
-            t = min(steps, t + max(1, min(1 + t // 4, int(scale / mixing[t]))))
-        ends[used] = t
-        used += 1
-    return used
-
-
-@_fast
-def _tail(rows, order, count, pairs, first, means, length, precision, end_values, biases):
-    """Lower bound on the cost of `length` steps of constant costs: `end_values`; returns (gain, steps it was used for).
-
-    With `L` one step of backward induction, `L h >= h + g` and `V_n = L^n 0` give
-    `V_N >= h + (N - n) g + min(V_n - h)`.
-    """
-    states = end_values.size
-    now = np.zeros(states)
-    new = np.zeros(states)
-    n = 0
-    gain = 0.0
-    while n < length:
-        _sweep(rows, order, count, pairs, first, means, now, new)
-        n += 1
-        low = np.inf
-        high = -np.inf
-        for i in range(count):
-            change = new[order[i]] - now[order[i]]
-            low = min(low, change)
-            high = max(high, change)
-        now, new = new, now
-        gain = low
-        if n >= SWEEPS or (high - low) * (length - n) <= precision:
-            break
-    _copy(now, biases, states)
-    left = length - n
-    spread_left = (high - low) * left
-    rounds = 0
-    if spread_left > precision:
-        while rounds < SWEEPS:
-            _sweep(rows, order, count, pairs, first, means, biases, new)
-            rounds += 1
-            low = np.inf
-            high = -np.inf
-            for i in range(count):
-                change = new[order[i]] - biases[order[i]]
-                low = min(low, change)
-                high = max(high, change)
-            gain = max(gain, low)
-            if (high - low) * left <= precision or rounds == SWEEPS:
-                gain = low
-                break
-            for i in range(count):
-                biases[order[i]] = 0.5 * (biases[order[i]] + new[order[i]])
-    shift = np.inf
-    for i in range(count):
-        shift = min(shift, now[order[i]] - biases[order[i]])
-    for i in range(count):
-        end_values[order[i]] = biases[order[i]] + left * gain + shift
-    return gain, left, n + rounds
-
-
-@_fast
-def bound(rows, problem, floors, order, count, pairs, first, mixing, scale, precision, terms, guesses, work):
-    """Lower bound on all policies of a node, without the terms; `terms[pair]` is what choosing a pair adds at least.
-
-    The bound is the returned value plus, for each reached state, the least of its terms. `guesses[pair]` is what
-    choosing it would add along the relaxed optimum: where it is large for all pairs, branching helps.
-    """
-    steps = problem.costs.shape[0]
-    states = problem.costs.shape[1]
-    n_actions = problem.costs.shape[2]
-    used = first[count]
-    ends = np.empty(steps, dtype=np.int64)
-    n_blocks = _blocks(steps, mixing, scale, ends)
-    window = ends[n_blocks - 2] if n_blocks > 1 else 0
-    means = np.empty(used)
-    for p in range(used):
-        terms[p] = guesses[p] = 0.0
-    # the constant tail
-    _average(problem.tails, window, steps, pairs, used, means)
-    error = _averaging_error(problem.tails, window, steps, pairs, used, means, mixing)
-    values = np.zeros((window + 1, states))
-    biases = np.zeros(states)
-    gain, middle, sweeps = _tail(
-        rows, order, count, pairs, first, means, steps - window, precision, values[window], biases
-    )
-    residues = np.empty(used)
-    for i in range(count):
-        for p in range(first[i], first[i + 1]):
-            ahead = means[p] + expected(rows, pairs[p], biases)
-            residues[p] = max(0.0, ahead - biases[order[i]] - gain)
-    # the window, block by block
-    extra = np.empty((window, used))
-    for b in range(n_blocks - 2, -1, -1):
-        begin = ends[b - 1] if b > 0 else 0
-        end = ends[b]
-        _average(problem.tails, begin, end, pairs, used, means)
-        if end > begin + 1:
-            error += _averaging_error(problem.tails, begin, end, pairs, used, means, mixing)
-        for t in range(end - 1, begin - 1, -1):
-            for i in range(count):
-                least = np.inf
-                for p in range(first[i], first[i + 1]):
-                    ahead = means[p] + expected(rows, pairs[p], values[t + 1])
-                    extra[t, p] = ahead
-                    least = min(least, ahead)
-                values[t, order[i]] = least
-                for p in range(first[i], first[i + 1]):
-                    extra[t, p] -= least
-    work[0] += used * (10.0 + rows.chances.size / (states * n_actions)) * (window + sweeps)
-    _charge(rows, floors, order, count, pairs, first, extra, residues, middle, problem.initial, terms, guesses)
-    return values[0, problem.initial] - error
-
-
-@_fast
-def _charge(rows, floors, order, count, pairs, first, extra, residues, middle, initial, terms, guesses):
-    """Add up what each pair costs above the relaxed optimum, by its least chance and along that optimum."""
-    window = extra.shape[0]
-    states = floors.late.size
-    surest = np.zeros((states, states))  # the least chance of y after s, for this node
-    row_law = np.zeros(states)
-    for i in range(count):
-        s = order[i]
-        for p in range(first[i], first[i + 1]):
-            row_law[:] = 0.0
-            spread(rows, pairs[p], 1.0, row_law)
-            for y in range(states):
-                surest[s, y] = row_law[y] if p == first[i] else min(surest[s, y], row_law[y])
-    least = np.zeros(states)
-    law = np.zeros(states)
-    new_least = np.empty(states)
-    new_law = np.empty(states)
-    least[initial] = 1.0
-    law[initial] = 1.0
-    mass = 1.0
-    for t in range(window):
-        new_law[:] = 0.0
-        for i in range(count):
-            s = order[i]
-            floor = least[s]
-            floor = max(floor, floors.reach[t, s] if t < floors.reach.shape[0] else floors.late[s])
-            taken = first[i]
-            for p in range(first[i], first[i + 1]):
-                terms[p] += floor * extra[t, p]
-                guesses[p] += law[s] * extra[t, p]
-                if extra[t, p] == 0.0:
-                    taken = p
-            if law[s] > 0.0:
-                spread(rows, pairs[taken], law[s], new_law)
-        law, new_law = new_law, law
-        if mass > 1e-3:
-            new_least[:] = 0.0
-            mass = 0.0
-            for i in range(count):
-                s = order[i]
-                if least[s] > 0.0:
-                    for y in range(states):
-                        new_least[y] += least[s] * surest[s, y]
-            for y in range(states):
-                mass += new_least[y]
-            least, new_least = new_least, least
-        else:
-            least[:] = 0.0
-    late_steps = max(0, window + middle - max(window, floors.reach.shape[0] - 1))
-    for i in range(count):
-        s = order[i]
-        for p in range(first[i], first[i + 1]):
-            terms[p] += late_steps * floors.late[s] * residues[p]
-            guesses[p] += middle * max(law[s], floors.late[s]) * residues[p]
-
-
-@_fast
 def grow(rows, problem, floors, tree, scales, coupled_depth, max_nodes):
-    """Work on up to `max_nodes` open nodes; without `scales` no bounds are computed."""
+    """Work on up to `max_nodes` open nodes, as long as there is time; without `scales` no bounds are computed."""
     steps, states, n_actions = problem.costs.shape
     order = np.empty(states, dtype=np.int64)
     first = np.empty(states + 1, dtype=np.int64)
@@ -438,7 +78,7 @@ def grow(rows, problem, floors, tree, scales, coupled_depth, max_nodes):
     allowed = np.empty((states, n_actions), dtype=np.bool_)
     marks = np.empty(3, dtype=np.int64)
     for _ in range(max_nodes):
-        if tree.counts[0] == 0:
+        if tree.counts[0] == 0 or problem.halt[0] != 0:
             return
         tree.counts[0] -= 1
         tree.counts[1] += 1
@@ -458,6 +98,9 @@ def grow(rows, problem, floors, tree, scales, coupled_depth, max_nodes):
             lanes = choices(allowed, order, count, problem.lanes)
             if lanes <= problem.lanes:
                 paid = cheapest_lane(rows, problem, allowed, order, count, lanes, tree.best[0], policy, tree.work)
+                if problem.halt[0] != 0:
+                    _reopen(tree)
+                    return
                 tree.counts[3] += lanes
                 if paid < tree.best[0]:
                     tree.best[0] = paid
@@ -475,7 +118,7 @@ def grow(rows, problem, floors, tree, scales, coupled_depth, max_nodes):
                 break
             if slot < 0 or (depth <= coupled_depth and slot < depth):
                 slot = depth
-                mix(rows, problem.initial, order, count, pairs, first, tree.mixing[slot], tree.work)
+                mix(rows, problem.initial, order, count, pairs, first, tree.mixing[slot], tree.work, problem.halt)
             gap = tree.best[0] - inherited
             computed, scale_at = _best_bound(
                 rows,
@@ -494,6 +137,9 @@ def grow(rows, problem, floors, tree, scales, coupled_depth, max_nodes):
                 guesses,
                 tree,
             )
+            if problem.halt[0] != 0:
+                _reopen(tree)
+                return
             lower = max(inherited, computed)
             class_of = int(np.log2(size))
             tree.tries[class_of, 0] += 1.0
@@ -525,10 +171,10 @@ def grow(rows, problem, floors, tree, scales, coupled_depth, max_nodes):
 
 
 @_fast
-def _copy(source, target, count):
-    # A loop: assignments of whole arrays take seconds to compile.
-    for p in range(count):
-        target[p] = source[p]
+def _reopen(tree):
+    """The node that is worked on stays open: there was no time to finish it."""
+    tree.counts[0] += 1
+    tree.counts[1] -= 1
 
 
 @_fast
@@ -609,10 +255,10 @@ def _best_bound(
         if found > best:
             best = found
             best_at = k
-            _copy(terms, kept_terms, used)
-            _copy(guesses, kept_guesses, used)
-    _copy(kept_terms, terms, used)
-    _copy(kept_guesses, guesses, used)
+            copy(terms, kept_terms, used)
+            copy(guesses, kept_guesses, used)
+    copy(kept_terms, terms, used)
+    copy(kept_guesses, guesses, used)
     return best, best_at
 
 

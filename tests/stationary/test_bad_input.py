@@ -130,7 +130,7 @@ def test_plans_are_stationary_policies_with_their_values(domain: StationaryPolic
     assert found.actions.shape == (3,)
     assert found.policy.shape == (3, 2)
     assert found.values.shape == (6, 3)
-    assert found.values[0, 0] == found.objective
+    assert found.values[0, 0] == pytest.approx(found.objective, rel=1e-13)
     chosen = domain.dynamics.dense().p[0][np.arange(3), found.actions]
     ahead = cost[:-1, np.arange(3), found.actions] + found.values[1:] @ chosen.T
     np.testing.assert_allclose(found.values[:-1], ahead, atol=1e-12)

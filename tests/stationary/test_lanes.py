@@ -19,7 +19,7 @@ def cheapest_below(domain: StationaryPolicies, cost: Floats, ceiling: float) -> 
     count = kernels.chains.reached(chains.rows, everything, domain.initial, steps, order)
     policy, work = np.zeros(states, dtype=np.int64), np.zeros(2)
     problem, lanes = chains.pose(cost), actions**count
-    found = kernels.chains.cheapest_lane(chains.rows, problem, everything, order, count, lanes, ceiling, policy, work)
+    found = kernels.lanes.cheapest_lane(chains.rows, problem, everything, order, count, lanes, ceiling, policy, work)
     return float(found), policy
 
 

@@ -1,5 +1,7 @@
 """Under limits: a policy, its value, and a bound that holds; and what is told on the way."""
 
+from time import process_time
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -113,6 +115,75 @@ def test_progress_is_told_in_the_size_of_the_costs(name: str) -> None:
         assert heard[-1].gap <= 1e-6 * abs(plan.objective)
     assert all(one.bound <= plan.objective + 1e-6 * abs(plan.objective) for one in heard)
     assert [one.nodes for one in heard] == sorted(one.nodes for one in heard)
+
+
+def test_enumeration_tells_a_bound_that_holds_and_means_something() -> None:
+    domain, cost = world("sparse", "noise", (60, 10, 3), np.random.default_rng(7))
+    planner = bind("enumeration", domain)
+    heard: list[Progress] = []
+    planner.on_progress = heard.append  # type: ignore[attr-defined]
+    plan = planner.minimize(1000.0 * cost[None])[0]
+    markov = 1000.0 * float(domain.dynamics.cheapest(cost[None]).values[0, 0, domain.initial])
+    assert len(heard) > 1
+    assert all(markov - 1e-6 <= one.bound <= plan.objective + 1e-6 for one in heard)
+
+
+def test_in_a_batch_each_progress_is_told_in_the_size_of_its_own_costs() -> None:
+    domain, cost = world("sparse", "noise", (60, 8, 3), np.random.default_rng(8))
+    planner = bind(oracle("enumeration", table=0), domain)
+    heard: list[Progress] = []
+    planner.on_progress = heard.append  # type: ignore[attr-defined]
+    plans = planner.minimize(np.stack([cost, 1e6 * cost]))
+    told = np.array([one.incumbent for one in heard])
+    for objective in plans.objective:
+        assert np.isclose(told, objective, rtol=1e-9, atol=0.0).any()
+
+
+LARGE = {
+    "cycles": ("deterministic", (1000, 300, 3)),
+    "branch-and-bound": ("sparse", (1000, 300, 3)),
+    "local-search": ("dense", (2000, 100, 3)),
+    "auto": ("grid", (3000, 49, 4)),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_the_clock_is_heard_in_the_middle_of_large_nodes(name: str) -> None:
+    family, shape = LARGE[name]
+    domain, cost = world(family, "noise", shape, np.random.default_rng(9))
+    small, price = world(family, "noise", (4, 9, 4), np.random.default_rng(9))
+    bind(name, small).minimize(price[None])  # nothing is compiled while the clock runs
+    planner = bind(oracle(name, seconds=0.3), domain)
+    began = process_time()  # of this process alone: others may keep the machine busy
+    plan = planner.minimize(cost[None])[0]
+    assert process_time() - began < 1.5
+    assert plan.status is Status.FEASIBLE
+    assert np.isfinite(plan.bound)
+    assert plan.bound < plan.objective
+
+
+def test_cycles_that_do_not_fit_the_table_are_summed_step_by_step() -> None:
+    rng = np.random.default_rng(10)
+    for room in (0, 8 * 7 * 7 * 3, 3 * 8 * 7 * 7 * 3):  # tables of no, of one, and of three lengths
+        for steps in (3, 9, 60):
+            domain, cost = world("deterministic", "noise", (steps, 7, 3), rng)
+            plan = bind(oracle("cycles", table=room), domain).minimize(cost[None])[0]
+            assert plan.status is Status.OPTIMAL
+            assert plan.objective == pytest.approx(plain_optimum(domain, cost), abs=1e-9)
+
+
+def test_paths_are_left_only_where_nothing_cheaper_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    # From the fifth node on, the search begins at a local optimum and cuts paths by the bound of Markov policies.
+    monkeypatch.setattr("amdp.oracles.stationary.cycles.PORTION", 5)
+    rng = np.random.default_rng(11)
+    cut = 0
+    for _ in range(30):
+        domain, cost = world("deterministic", "noise", (int(rng.integers(5, 30)), 6, 3), rng)
+        plan = bind("cycles", domain).minimize(cost[None])[0]
+        assert plan.objective == pytest.approx(plain_optimum(domain, cost), abs=1e-9)
+        assert plan.status is Status.OPTIMAL
+        cut += plan.report.nodes < 100
+    assert cut > 5
 
 
 def test_a_search_takes_the_same_way_in_every_run() -> None:

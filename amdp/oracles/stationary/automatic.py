@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from amdp.arrays import Costs
 from amdp.mdp import Domain, MarkovPolicies
-from amdp.oracles.base import Planner, PlanningOracle, Plans
+from amdp.oracles.base import Planner, Plans
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound
 from amdp.oracles.stationary.cycles import Cycles, moves_are_certain
-from amdp.oracles.stationary.enumeration import Enumeration, count_closed
+from amdp.oracles.stationary.enumeration import Enumeration, count_closed, listed
 from amdp.oracles.stationary.planning import Chains, Progress, StationaryPlanner, is_stationary
 
 
@@ -46,8 +46,9 @@ class _Chooser(Planner):
 
     def __init__(self, oracle: Automatic, domain: Domain) -> None:
         super().__init__(oracle, domain)
-        chosen, self.reason = _choice(oracle, domain)
-        self.inside = chosen.bind(domain)
+        self.inside, self.reason = _choice(oracle, domain)
+        if isinstance(self.inside, StationaryPlanner):
+            self.inside.reason = self.reason
 
     @property
     def on_progress(self) -> Callable[[Progress], None] | None:
@@ -62,18 +63,23 @@ class _Chooser(Planner):
     def minimize(self, costs: Costs) -> Plans:
         """What the chosen oracle answers, with the reason for the choice in the report."""
         plans = self.inside.minimize(costs)
-        note = f"{self.reason}; {plans.report.note}" if plans.report.note else self.reason
-        return replace(plans, report=plans.report._replace(note=note))
+        if isinstance(self.inside, StationaryPlanner):
+            return plans
+        return replace(plans, report=plans.report._replace(note=self.reason))
 
 
-def _choice(settings: Automatic, domain: Domain) -> tuple[PlanningOracle, str]:
+def _choice(settings: Automatic, domain: Domain) -> tuple[Planner, str]:
+    """The planner of the chosen oracle, and why it was chosen."""
     if isinstance(domain, MarkovPolicies):
-        return BackwardInduction(), "chose dp: Markov policies"
-    chains = Chains(domain.dynamics, domain.initial)
+        return BackwardInduction().bind(domain), "chose dp: Markov policies"
+    limits = settings.seconds, settings.nodes, settings.gap
+    chains = Chains.of(domain)
     if moves_are_certain(chains):
-        return Cycles(settings.seconds, settings.nodes, settings.gap), "chose cycles: every move is certain"
+        return Cycles(*limits).bind(domain), "chose cycles: every move is certain"
     closed = count_closed(chains, settings.few)
     if closed <= settings.few:
-        return Enumeration(settings.few), f"chose enumeration: {closed} policies differ where they come"
+        few = Enumeration(settings.few)
+        planner = listed(few, domain, few.limit, few.table, settings.seconds)
+        return planner, f"chose enumeration: {closed} policies differ where they come"
     more = f"chose branch-and-bound: more than {settings.few} policies differ where they come"
-    return BranchAndBound(settings.seconds, settings.nodes, settings.gap), more
+    return BranchAndBound(*limits).bind(domain), more

@@ -6,9 +6,7 @@ optimum, times the least chance of its state. Pairs that this excludes are struc
 tried out, all of them side by side.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import inf
 from time import perf_counter
 from typing import ClassVar
@@ -24,10 +22,18 @@ from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.local_search import descents, require_starts
 from amdp.oracles.stationary.mixing_bound import SCALES, MixingBound
-from amdp.oracles.stationary.planning import Chains, Found, StationaryPlanner, Watch, evaluation_error, is_stationary
+from amdp.oracles.stationary.planning import (
+    Chains,
+    Found,
+    Search,
+    StationaryPlanner,
+    Watch,
+    evaluation_error,
+    is_stationary,
+    next_portion,
+)
 
 SPARSE = 1 / 3  # with a smaller share of successors, mixing is worked out anew at every node
-LOOK = 0.05  # seconds between two looks at the clock
 
 
 @dataclass(frozen=True)
@@ -55,10 +61,8 @@ class BranchAndBound:
         return StationaryPlanner(self, domain, lambda chains: TreeSearch(chains, self), self.gap, self.seconds)
 
 
-class TreeSearch:
+class TreeSearch(Search):
     """The tree of one kernel; the last three arguments are there to be varied in studies."""
-
-    name = ""
 
     def __init__(
         self,
@@ -68,34 +72,35 @@ class TreeSearch:
         lanes: int | None = None,
         bound_price: float = 0.0,  # -inf: bound every node, whether or not that pays
     ) -> None:
-        self._chains = chains
+        super().__init__(chains)
         self._settings = settings
         self._scales = scales
         self._lanes = lanes
         self._bound_price = bound_price
+        self._mixing: MixingBound | None = None
 
-    @cached_property
-    def mixing(self) -> MixingBound:
-        """What the bounds need of the kernel alone."""
-        return MixingBound.of(self._chains)
-
-    def solve(self, problems: Sequence[Problem], watch: Watch) -> list[Found]:
-        """One after the other."""
-        return [self._one(problem, watch) for problem in problems]
+    def mixing(self, watch: Watch) -> MixingBound:
+        """What the bounds need of the kernel alone, worked out once; as much of it as there is time for."""
+        if self._mixing is not None:
+            return self._mixing
+        found = MixingBound.of(self._chains, halt=watch.halt)
+        self._mixing = None if watch.expired else found
+        return found
 
     def _one(self, problem: Problem, watch: Watch) -> Found:
         posed = problem if self._lanes is None else problem._replace(lanes=self._lanes)
         incumbent = descents(self._chains, posed, self._settings.starts, watch)
         tree = new_tree(self._chains, incumbent)
-        tree.mixing[0] = self.mixing.moves
+        mixing = self.mixing(watch)
+        tree.mixing[0] = mixing.moves
         tree.work[0] = self._bound_price
-        note = self._grow(tree, posed, watch)
+        note = self._grow(tree, posed, mixing, watch)
         bound = proved(tree, posed)
         if bound == -inf:
             bound = self._chains.markov_bound(posed.costs)
         return Found(tree.policy, bound, int(tree.counts[1]), note)
 
-    def _grow(self, tree: Tree, problem: Problem, watch: Watch) -> str:
+    def _grow(self, tree: Tree, problem: Problem, mixing: MixingBound, watch: Watch) -> str:
         """Work until nothing is open; why it stopped, if it is for a limit."""
         _, states, actions = self._chains.shape
         rows = self._chains.rows
@@ -108,9 +113,9 @@ class TreeSearch:
                 return f"stopped at {self._settings.nodes:g} nodes"
             portion = int(min(portion, self._settings.nodes - tree.counts[1]))
             began = perf_counter()
-            kernels.trees.grow(rows, problem, self.mixing.floors, tree, self._scales, couple, portion)
-            portion = _next_portion(portion, perf_counter() - began)
-            watch.tell(float(tree.best[0]), proved(tree, problem), int(tree.counts[1]))
+            kernels.trees.grow(rows, problem, mixing.floors, tree, self._scales, couple, portion)
+            portion = next_portion(portion, perf_counter() - began)
+            watch.tell(problem, float(tree.best[0]), proved(tree, problem), int(tree.counts[1]))
         return ""
 
 
@@ -136,8 +141,3 @@ def proved(tree: Tree, problem: Problem) -> float:
     """No policy is cheaper: the least of the incumbent, what bounds closed, and what is open."""
     open_nodes = tree.bounds[: tree.counts[0]]
     return float(min(tree.best[0] - evaluation_error(problem), tree.best[1], open_nodes.min(initial=inf)))
-
-
-def _next_portion(portion: int, seconds: float) -> int:
-    """So many nodes that the clock is looked at often, and the listener is not flooded."""
-    return max(1, min(2 * portion, int(portion * LOOK / max(seconds, 1e-6))))

@@ -4,44 +4,57 @@ The cost of a cycle of length `L` that begins at step `t` is a sum of `c[t] + c[
 With these sums in a table, a path costs no more than its own length to evaluate, whatever the number of steps.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from time import perf_counter
 from typing import ClassVar
 
 import numpy as np
 
 from amdp import kernels
 from amdp.errors import InvalidInput, UnsupportedDomain
-from amdp.kernels.searches import Problem, Walk
-from amdp.mdp import Domain
+from amdp.kernels.searches import Problem, Strides, Walk
+from amdp.mdp import Domain, StationaryPolicies
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
-from amdp.oracles.stationary.planning import Chains, Found, StationaryPlanner, Watch, is_stationary
+from amdp.oracles.stationary.local_search import FEW_STARTS, descents
+from amdp.oracles.stationary.planning import (
+    Chains,
+    Found,
+    Search,
+    StationaryPlanner,
+    Watch,
+    is_stationary,
+    next_portion,
+)
 
-PORTION = 100_000  # nodes between two looks at the clock
+PORTION = 10_000  # nodes before anything but the paths themselves is looked at
 
 
 @dataclass(frozen=True)
 class Cycles:
     """The cheapest of all paths that end in a cycle.
 
-    At a limit: the cheapest path so far, and the bound of policies that may choose by step as well.
+    At a limit: the cheapest path so far or what a local search found, and the bound of policies that may choose by
+    step as well.
     """
 
     seconds: float = inf  # for each solve
     nodes: float = inf  # for each solve
     gap: float = 1e-9
+    table: int = 2**28  # bytes for sums over rounds; cycles too long for it are summed step by step
     requires: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         require_limits(self.seconds, self.gap)
         if not self.nodes >= 0:
             raise InvalidInput(f"nodes = {self.nodes}; it must be at least 0")
+        if self.table < 0:
+            raise InvalidInput(f"table = {self.table}; it must be at least 0 bytes")
 
     def supports(self, domain: Domain) -> bool:
         """Stationary policies over a kernel whose moves are certain."""
-        return is_stationary(domain) and moves_are_certain(Chains(domain.dynamics, domain.initial))  # type: ignore[arg-type]
+        return isinstance(domain, StationaryPolicies) and is_stationary(domain) and moves_are_certain(Chains.of(domain))
 
     def bind(self, domain: Domain) -> Planner:
         """A planner that knows where each pair leads."""
@@ -50,44 +63,59 @@ class Cycles:
         return StationaryPlanner(self, domain, lambda chains: _Paths(chains, self), self.gap, self.seconds)
 
 
-class _Paths:
-    name = ""
-
+class _Paths(Search):
     def __init__(self, chains: Chains, settings: Cycles) -> None:
-        self._chains = chains
+        super().__init__(chains)
         self._settings = settings
-        _, states, actions = chains.shape
-        starts = chains.rows.starts[0]
+        steps, states, actions = chains.shape
         following = np.full(states * actions, -1, dtype=np.int64)
-        leads = np.diff(starts) == 1
-        following[leads] = chains.rows.successors[starts[:-1][leads]]
+        following[chains.successors == 1] = chains.rows.successors
         self._following = following.reshape(states, actions)
-
-    def solve(self, problems: Sequence[Problem], watch: Watch) -> list[Found]:
-        """One after the other."""
-        return [self._one(problem, watch) for problem in problems]
+        first_steps = min(states, steps)
+        self._lengths = min(states, settings.table // (8 * first_steps * states * actions))
 
     def _one(self, problem: Problem, watch: Watch) -> Found:
+        """Paths alone at first; if there are many, from a local search on and with the bound of Markov policies."""
         steps, states, actions = self._chains.shape
-        tables = np.empty((states, min(states, steps), states, actions))
-        kernels.cycles.strides(problem.costs, tables)
+        lengths, nodes = self._lengths, self._settings.nodes
+        strides = Strides(np.empty((lengths, min(states, steps), states, actions)), np.zeros(lengths, dtype=bool))
         walk = _new_walk(states, self._chains.initial)
-        portion = int(min(PORTION, max(1, self._settings.nodes)))
-        bound = -inf
-        while True:
-            kernels.cycles.explore(self._following, problem.costs, tables, walk, portion)
-            nodes = int(walk.counts[1])
-            if walk.counts[0] < 0:
-                return Found(walk.policy, float(walk.best[0]), nodes)
-            bound = self._chains.markov_bound(problem.costs) if bound == -inf else bound
-            watch.tell(float(walk.best[0]), bound, nodes)
-            if (watch.expired or nodes >= self._settings.nodes) and walk.best[0] < inf:
-                return Found(walk.policy, bound, nodes, "stopped at a limit of seconds or nodes")
+        floors = np.full((min(states, steps) + 1, states), -inf)
+        portion = PORTION
+        began = perf_counter()
+        kernels.cycles.explore(self._following, problem, strides, floors, walk, int(min(portion, nodes)))
+        if walk.counts[0] < 0:
+            return Found(walk.policy, float(walk.best[0]), int(walk.counts[1]))
+        markov = self._chains.markov_values(problem.costs)
+        bound = float(markov[0, self._chains.initial])
+        floors[: len(markov)] = markov[: len(floors)]
+        self._begin_below(walk, problem, watch)
+        while walk.counts[0] >= 0 and walk.counts[1] < nodes and not watch.expired:
+            portion = int(min(next_portion(portion, perf_counter() - began), nodes - walk.counts[1]))
+            began = perf_counter()
+            kernels.cycles.explore(self._following, problem, strides, floors, walk, portion)
+            watch.tell(problem, float(walk.best[0]), bound, int(walk.counts[1]))
+        if walk.counts[0] < 0:
+            return Found(walk.policy, max(bound, float(walk.best[0]) - problem.slack), int(walk.counts[1]))
+        return Found(walk.policy, bound, int(walk.counts[1]), self._why(walk))
+
+    def _begin_below(self, walk: Walk, problem: Problem, watch: Watch) -> None:
+        """Take what a local search finds for the incumbent, if it is cheaper."""
+        policy, value = descents(self._chains, problem, FEW_STARTS, watch)
+        if value < walk.best[0]:
+            walk.best[0] = value
+            walk.policy[:] = policy
+
+    def _why(self, walk: Walk) -> str:
+        by_nodes = walk.counts[1] >= self._settings.nodes
+        limit = f"{self._settings.nodes:g} nodes" if by_nodes else f"{self._settings.seconds:g} seconds"
+        short = self._lengths < self._chains.shape[1]
+        return f"stopped at {limit}" + short * f"; cycles above {self._lengths} steps did not fit the table"
 
 
 def moves_are_certain(chains: Chains) -> bool:
     """Whether every pair leads to one state only."""
-    return bool((np.diff(chains.rows.starts[0]) <= 1).all())
+    return bool(chains.successors.max() <= 1)
 
 
 def _new_walk(states: int, initial: int) -> Walk:

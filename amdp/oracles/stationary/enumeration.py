@@ -1,12 +1,11 @@
 """Every deterministic policy, evaluated: the last word on small cases, over Markov and over stationary policies.
 
 Of stationary policies only the closed ones are listed: those that differ at a state to which they come. Over the same
-kernel, the laws of all of them make a table, and a batch of costs is then one matrix product for each pair.
+kernel, the laws of all of them make a table, and the value of each is then one short product.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import inf
 from typing import ClassVar
 
@@ -15,19 +14,31 @@ from numpy.typing import NDArray
 
 from amdp import kernels
 from amdp.arrays import Floats
+from amdp.chains import rows_of
 from amdp.errors import InvalidInput, UnsupportedDomain
 from amdp.kernels.searches import Floors, Problem
-from amdp.mdp import Domain
-from amdp.oracles.base import Planner
+from amdp.mdp import Domain, Kernel
+from amdp.oracles.base import Planner, PlanningOracle
 from amdp.oracles.markov.enumeration import MarkovEnumerator, can_be_listed, count_deciding
 from amdp.oracles.stationary.branch_and_bound import new_tree, proved
 from amdp.oracles.stationary.local_search import descents
-from amdp.oracles.stationary.planning import Chains, Found, StationaryPlanner, Watch, evaluation_error, is_stationary
+from amdp.oracles.stationary.planning import (
+    STOP,
+    Chains,
+    Found,
+    Search,
+    StationaryPlanner,
+    Watch,
+    evaluation_error,
+    is_stationary,
+)
 
 TOGETHER = 64  # cost arrays of one matrix product
 PORTION = 64  # nodes between two looks whether anyone wants to stop
 NO_BOUNDS = np.empty(0)
 ROUGH = 1e-6  # a law that moves by less counts as stationary in the table
+LONGER = 2  # times the steps after which all laws are stationary: then they are so to the last digit
+ROUNDED = 2.0**-23  # relative, of chances in the table
 CLOSE = 1_000  # policies that the table cannot tell apart and that are evaluated one by one
 
 
@@ -48,14 +59,14 @@ class Enumeration:
     def supports(self, domain: Domain) -> bool:
         """Markov policies over a kernel or a box, and stationary policies over a kernel, if they are few."""
         if is_stationary(domain):
-            return count_closed(_chains(domain), self.limit) <= self.limit
+            return count_closed(Chains.of(domain), self.limit) <= self.limit  # type: ignore[arg-type]
         return can_be_listed(domain) and _fits(domain, self.limit)
 
     def bind(self, domain: Domain) -> Planner:
         """Count the policies, and refuse too many."""
         if is_stationary(domain):
             self._require(self.supports(domain), f"more than {self.limit}")
-            return StationaryPlanner(self, domain, lambda chains: _Listed(chains, self), gap=1e-9, together=TOGETHER)
+            return listed(self, domain, self.limit, self.table)
         if can_be_listed(domain):
             many = f"{domain.shape[2]}^{count_deciding(domain)}"
             self._require(self.supports(domain), many)
@@ -71,37 +82,60 @@ class Enumeration:
 
 def count_closed(chains: Chains, limit: int) -> int:
     """How many stationary policies differ where they come, up to `limit + 1`."""
-    steps, states, actions = chains.shape
-    nowhere = np.empty((0, states), dtype=np.int64)
-    return int(kernels.trees.list_closed(chains.rows, actions, chains.initial, steps, limit, nowhere))
+    return chains.count_closed(limit)
 
 
-class _Listed:
-    name = ""
+def listed(oracle: PlanningOracle, domain: Domain, limit: int, table: int, seconds: float = inf) -> StationaryPlanner:
+    """A planner that tries all stationary policies, in the name of an oracle; `seconds` for each solve."""
+    return StationaryPlanner(
+        oracle, domain, lambda chains: _Listed(chains, limit, table, seconds), 1e-9, seconds, TOGETHER
+    )
 
-    def __init__(self, chains: Chains, settings: Enumeration) -> None:
-        self._chains = chains
-        self._settings = settings
-        self._solved = 0
+
+class _Listed(Search):
+    def __init__(self, chains: Chains, limit: int, room: int, seconds: float) -> None:
+        super().__init__(chains)
+        self._limit, self._room, self._seconds = limit, room, seconds
+        self._asked = 0
+        self._table: Table | None = None
+
+    def horizon(self, n: int, watch: Watch) -> int:
+        """With a table: as long as a law still moves."""
+        self._asked += n
+        if self._table is None and self._asked > 1 and self._room > 0:
+            self._table = Table.of(self._chains, self._limit, self._room, watch.halt)
+            self._room = self._room if watch.expired else 0  # what does not fit will never fit
+        return self._table.horizon if self._table else self._chains.shape[0]
 
     def solve(self, problems: Sequence[Problem], watch: Watch) -> list[Found]:
-        """One by one at first; by the table once there is more than one to solve."""
-        self._solved += len(problems)
-        told = self._table.solve(problems) if self._solved > 1 and self._table else [None] * len(problems)
+        """By the table, once there is more than one to solve; one by one where it cannot tell."""
+        told = self._table.solve(problems) if self._table else [None] * len(problems)
         return [one or self._one(problem, watch) for one, problem in zip(told, problems, strict=True)]
-
-    @cached_property
-    def _table(self) -> "Table | None":
-        return Table.of(self._chains, self._settings.limit, self._settings.table)
 
     def _one(self, problem: Problem, watch: Watch) -> Found:
         """Try all; a descent gives the value that a policy must fall below to be followed to its end."""
         tree = new_tree(self._chains, descents(self._chains, problem, 1, watch))
         floors = _no_floors(self._chains)
-        while tree.counts[0] > 0:
+        markov = -inf
+        while tree.counts[0] > 0 and not watch.expired:
             kernels.trees.grow(self._chains.rows, problem, floors, tree, NO_BOUNDS, 0, PORTION)
-            watch.tell(float(tree.best[0]), -inf, int(tree.counts[1]))
+            if watch.is_heard:
+                markov = markov if markov > -inf else self._markov_bound(problem)
+                bound = max(markov, proved(tree, problem))
+                watch.tell(problem, float(tree.best[0]), bound, int(tree.counts[1]))
+        if tree.counts[0] > 0:
+            note = f"stopped at {self._seconds:g} seconds"
+            return Found(tree.policy, self._markov_bound(problem), int(tree.counts[3]), note)
         return Found(tree.policy, proved(tree, problem), int(tree.counts[3]))
+
+    def _markov_bound(self, problem: Problem) -> float:
+        """That of policies that choose by step, as long as laws move: what is left then counts as one more step."""
+        shown = problem.costs.shape[0]
+        if shown == self._chains.shape[0]:
+            return self._chains.markov_bound(problem.costs)
+        rest = problem.tails[-1].reshape(1, *problem.costs.shape[1:])
+        short = Chains(Kernel.homogeneous(rows_of(self._chains.kernel), shown + 1), self._chains.initial)
+        return short.markov_bound(np.concatenate([problem.costs, rest])) - evaluation_error(problem)
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,44 +147,46 @@ class Table:
 
     chains: Chains
     policies: NDArray[np.int64]  # [n, s], -1 where a policy never comes
-    groups: Sequence[tuple[int, int, NDArray[np.intp], Floats]]  # s, a, which policies, their chances [n, t] to be in s
-    ends: NDArray[np.int64]  # [n], the step from which the law of each stays as it is
+    ends: NDArray[np.int64]  # [n], the step from which the law of each roughly stays as it is
+    places: NDArray[np.int64]  # [n], where the laws of each begin
+    laws: NDArray[np.float32]  # of each policy [s, t], up to its end
+    horizon: int  # steps after which no law moves
 
     @classmethod
-    def of(cls, chains: Chains, limit: int, room: int) -> "Table | None":
-        """The table, or None if it does not fit into so many bytes."""
+    def of(cls, chains: Chains, limit: int, room: int, halt: NDArray[np.int64] | None = None) -> "Table | None":
+        """The table, or None if it does not fit into so many bytes, or time is over."""
         steps, states, actions = chains.shape
-        n = count_closed(chains, limit)
-        columns = min(steps, room // (8 * n * states))
-        if columns < 1:
-            return None
-        policies = np.empty((n, states), dtype=np.int64)
+        policies = np.empty((count_closed(chains, limit), states), dtype=np.int64)
         kernels.trees.list_closed(chains.rows, actions, chains.initial, steps, limit, policies)
-        laws = np.empty((states, n, columns))
-        ends = kernels.chains.occupy(chains.rows, actions, policies, chains.initial, ROUGH, laws)
-        last = int(ends.max())
-        if last == columns < steps:
+        followed, ends = np.maximum(policies, 0), np.empty(len(policies), dtype=np.int64)
+        stop = np.zeros(1, dtype=np.int64) if halt is None else halt
+        common = chains.rows, actions, followed, chains.initial
+        settled = int(kernels.tables.rest(*common, steps, ROUGH, STOP, room // 4, ends, stop))
+        if settled < 0:
             return None
-        pairs = [(s, a, np.flatnonzero(policies[:, s] == a)) for s, a in np.ndindex(states, actions)]
-        groups = [(s, a, who, laws[s, who, : last + 1].copy()) for s, a, who in pairs if len(who)]
-        return cls(chains, policies, groups, ends)
+        places = np.concatenate([[0], np.cumsum((ends + 1) * states)])
+        laws = np.empty(places[-1], dtype=np.float32)
+        kernels.tables.record(*common, ends, places, laws)
+        horizon = min(steps, max(states, int(ends.max()), LONGER * settled))
+        return cls(chains, policies, ends, places[:-1].copy(), laws, horizon)
 
     def solve(self, problems: Sequence[Problem]) -> list[Found | None]:
         """The cheapest policy for each problem; None where too many are too close to the cheapest."""
-        paid = np.zeros((len(self.policies), len(problems)))
-        actions = problems[0].costs.shape[2]
         last = int(self.ends.max())
-        for s, a, who, chances in self.groups:
-            prices = np.empty((chances.shape[1], len(problems)))
-            for i, problem in enumerate(problems):
-                prices[:last, i] = problem.costs[:last, s, a]
-                prices[last:, i] = problem.tails[last, s * actions + a]
-            paid[who] += chances @ prices
-        return [self._found(problem, paid[:, i]) for i, problem in enumerate(problems)]
+        costs = np.array([problem.costs[:last].reshape(last, -1).T for problem in problems])
+        tails = np.array([problem.tails[: last + 1] for problem in problems])
+        paid = np.empty((len(problems), len(self.policies)))
+        stored = self.laws, self.places, self.ends, self.policies
+        fours = len(problems) - len(problems) % 4
+        for i in range(0, fours, 4):
+            four = slice(i, i + 4)
+            kernels.tables.appraise_four(*stored, costs[four], tails[four], paid[four])
+        for i in range(fours, len(problems)):
+            kernels.tables.appraise(*stored, costs[i], tails[i], paid[i])
+        return [self._found(problem, one) for problem, one in zip(problems, paid, strict=True)]
 
     def _found(self, problem: Problem, paid: Floats) -> Found | None:
-        steps = problem.costs.shape[0]
-        errors = 1e-13 * steps + 0.5 * ROUGH * problem.spans[self.ends + 1]
+        errors = self._errors(problem)
         close = np.flatnonzero(paid - errors <= (paid + errors).min())
         if len(close) > CLOSE:
             return None
@@ -160,13 +196,17 @@ class Table:
         bound = float(exact[winner]) - evaluation_error(problem)
         return Found(policies[winner].copy(), bound, len(self.policies))
 
+    def _errors(self, problem: Problem) -> Floats:
+        """How far each value may be off: by rounding, and because the law was taken as stationary early."""
+        last = int(self.ends.max())
+        # Costs are at most 1 in size, and the chances of a step sum to 1.
+        rounding = ROUNDED * (np.arange(last + 1) + np.abs(problem.tails[: last + 1]).max(axis=1))
+        errors: Floats = 0.5 * ROUGH * problem.spans[1 : last + 2] + rounding + 1e-13 * self.chains.shape[0]
+        return errors[self.ends]
+
 
 def _no_floors(chains: Chains) -> Floors:
     return Floors(np.zeros((1, chains.shape[1])), np.zeros(chains.shape[1]))
-
-
-def _chains(domain: Domain) -> Chains:
-    return Chains(domain.dynamics, domain.initial)  # type: ignore[arg-type]
 
 
 def _fits(domain: Domain, limit: int) -> bool:

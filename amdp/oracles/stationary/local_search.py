@@ -1,6 +1,5 @@
 """Many starts, one state changed at a time: a good policy, and how good it is at worst."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import ClassVar
@@ -13,7 +12,16 @@ from amdp.kernels.searches import Problem
 from amdp.mdp import Domain
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
-from amdp.oracles.stationary.planning import SLACK, Chains, Found, Policy, StationaryPlanner, Watch, is_stationary
+from amdp.oracles.stationary.planning import (
+    SLACK,
+    Chains,
+    Found,
+    Policy,
+    Search,
+    StationaryPlanner,
+    Watch,
+    is_stationary,
+)
 
 FEW_STARTS = 5  # for methods that only want somewhere to begin
 ENOUGH = 4  # times that the best value must be found again
@@ -28,7 +36,7 @@ class LocalSearch:
     """
 
     starts: int = 20
-    seconds: float = inf  # for each solve; the first descent is always finished
+    seconds: float = inf  # for each solve
     gap: float = 1e-9
     requires: ClassVar[tuple[str, ...]] = ()
 
@@ -45,25 +53,20 @@ class LocalSearch:
         return StationaryPlanner(self, domain, lambda chains: _Descents(chains, self.starts), self.gap, self.seconds)
 
 
-class _Descents:
-    name = ""
-
+class _Descents(Search):
     def __init__(self, chains: Chains, starts: int) -> None:
-        self._chains = chains
+        super().__init__(chains)
         self._starts = starts
-
-    def solve(self, problems: Sequence[Problem], watch: Watch) -> list[Found]:
-        return [self._one(problem, watch) for problem in problems]
 
     def _one(self, problem: Problem, watch: Watch) -> Found:
         bound = self._chains.markov_bound(problem.costs)
         policy, value = descents(self._chains, problem, self._starts, watch)
-        watch.tell(value, bound, self._starts)
+        watch.tell(problem, value, bound, self._starts)
         return Found(policy, bound, self._starts, "a local search proves no optimum" if value > bound else "")
 
 
 def descents(chains: Chains, problem: Problem, starts: int, watch: Watch) -> tuple[Policy, float]:
-    """The best policy of several descents, and its value; fewer if the best one keeps coming back."""
+    """The best policy of several descents, and its value; fewer if the best one keeps coming back, or time is over."""
     steps, states, actions = chains.shape
     everything = np.ones((states, actions), dtype=bool)
     best, winner, again = inf, np.zeros(states, dtype=np.int64), 0

@@ -1,7 +1,8 @@
 """The best stationary policy by HiGHS, as a mixed-integer program that begins at the result of a local search."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 from threading import Event, Thread, current_thread, main_thread
@@ -20,7 +21,7 @@ from amdp.oracles.markov.linear_program import use_threads
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.formulations import FORMULATIONS, Formulation, require_suffix
 from amdp.oracles.stationary.local_search import FEW_STARTS, descents
-from amdp.oracles.stationary.planning import Chains, Found, Policy, StationaryPlanner, Watch, is_stationary
+from amdp.oracles.stationary.planning import Chains, Found, Policy, Search, StationaryPlanner, Watch, is_stationary
 
 ACCURACY = 1e-9  # of rows and whole numbers; HiGHS takes 1e-6 by itself
 
@@ -61,15 +62,11 @@ class MixedProgram:
         highs.writeModel(str(path))
 
 
-class _Highs:
+class _Highs(Search):
     def __init__(self, chains: Chains, settings: MixedProgram) -> None:
-        self._chains = chains
+        super().__init__(chains)
         self._settings = settings
         self.name = f"HiGHS {highspy.Highs().version()}"
-
-    def solve(self, problems: Sequence[Problem], watch: Watch) -> list[Found]:
-        """One after the other."""
-        return [self._one(problem, watch) for problem in problems]
 
     def _one(self, problem: Problem, watch: Watch) -> Found:
         incumbent, value = descents(self._chains, problem, FEW_STARTS, watch)
@@ -79,7 +76,7 @@ class _Highs:
             highs = _loaded(program, self._settings.threads, accuracy)
             highs.setSolution(_solution(program.start(incumbent)))
             highs.setOptionValue("time_limit", min(watch.left, 1e20))
-            _run(highs, watch, value, self._settings.threads)
+            _run(highs, watch, partial(watch.tell, problem), value, self._settings.threads)
             status = highs.getModelStatus()
             if status not in _FAILURES:  # tight tolerances can make a feasible model look infeasible
                 break
@@ -156,14 +153,14 @@ def _solution(point: np.ndarray) -> Any:
     return solution
 
 
-def _run(highs: Any, watch: Watch, incumbent: float, threads: int) -> None:
+def _run(highs: Any, watch: Watch, tell: Callable[[float, float, int], None], incumbent: float, threads: int) -> None:
     """Solve in a thread, so that Ctrl-C is heard and stops it; tell the listener on the way."""
     use_threads(threads)
     interrupted = Event()
 
     def on_interval(event: Any) -> None:
         found = event.data_out
-        watch.tell(min(incumbent, found.mip_primal_bound), found.mip_dual_bound, int(found.mip_node_count))
+        tell(min(incumbent, found.mip_primal_bound), found.mip_dual_bound, int(found.mip_node_count))
         if interrupted.is_set() or watch.left <= 0.0:
             event.interrupt()
 

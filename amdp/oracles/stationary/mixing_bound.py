@@ -32,17 +32,18 @@ class MixingBound:
     floors: Floors
 
     @classmethod
-    def of(cls, chains: Chains, allowed: Bools | None = None) -> "MixingBound":
-        """Work out mixing and least chances for the policies of the `allowed` pairs `[s, a]`."""
+    def of(cls, chains: Chains, allowed: Bools | None = None, halt: NDArray[np.int64] | None = None) -> "MixingBound":
+        """Work out mixing and least chances for the policies of the `allowed` pairs `[s, a]`, until `halt` is set."""
         steps, states, actions = chains.shape
         open_pairs = np.ones((states, actions), dtype=bool) if allowed is None else allowed
         order, pairs = np.zeros(states, dtype=np.int64), np.zeros(states * actions, dtype=np.int64)
         first, moves = np.zeros(states + 1, dtype=np.int64), np.empty(steps)
         count = kernels.chains.reached(chains.rows, open_pairs, chains.initial, steps, order)
-        used = kernels.trees.list_pairs(open_pairs, order, count, pairs, first)
+        used = kernels.bounds.list_pairs(open_pairs, order, count, pairs, first)
+        stop = np.zeros(1, dtype=np.int64) if halt is None else halt
         floors = Floors(np.zeros((min(steps, FLOOR_MOVES), states)), np.zeros(states))
-        kernels.trees.least_reach(chains.rows, order, count, pairs, first, chains.initial, *floors)
-        kernels.trees.mix(chains.rows, chains.initial, order, count, pairs, first, moves, np.zeros(2))
+        kernels.bounds.least_reach(chains.rows, order, count, pairs, first, chains.initial, *floors, stop)
+        kernels.bounds.mix(chains.rows, chains.initial, order, count, pairs, first, moves, np.zeros(2), stop)
         return cls(chains, order[:count].copy(), pairs[:used].copy(), first[: count + 1].copy(), moves, floors)
 
     def at(self, problem: Problem, scale: float) -> float:
@@ -50,7 +51,7 @@ class MixingBound:
         terms, guesses = np.empty(len(self.pairs)), np.empty(len(self.pairs))
         states = np.zeros(self.chains.shape[1], dtype=np.int64)
         states[: len(self.order)] = self.order
-        found = kernels.trees.bound(
+        found = kernels.bounds.bound(
             self.chains.rows,
             problem,
             self.floors,

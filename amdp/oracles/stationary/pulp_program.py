@@ -1,6 +1,5 @@
 """The best stationary policy as a mixed-integer program written out in PuLP: to read, to export, to check others."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -21,7 +20,7 @@ from amdp.oracles.markov.pulp_program import SOLVERS
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.formulations import greatest_reach, require_suffix
 from amdp.oracles.stationary.local_search import FEW_STARTS, descents
-from amdp.oracles.stationary.planning import Chains, Found, Policy, StationaryPlanner, Watch, is_stationary
+from amdp.oracles.stationary.planning import Chains, Found, Policy, Search, StationaryPlanner, Watch, is_stationary
 
 CBC_ACCURACY = ["primalTolerance 1e-9", "dualTolerance 1e-9", "integerTolerance 1e-9", "allowableGap 1e-10"]
 
@@ -62,15 +61,11 @@ class PulpMixedProgram:
         (model.writeLP if Path(path).suffix == ".lp" else model.writeMPS)(str(path))
 
 
-class _Pulp:
+class _Pulp(Search):
     def __init__(self, chains: Chains, settings: PulpMixedProgram) -> None:
-        self._chains = chains
+        super().__init__(chains)
         self._settings = settings
         self.name = f"PuLP {pulp.__version__} with {settings.solver}"
-
-    def solve(self, problems: Sequence[Problem], watch: Watch) -> list[Found]:
-        """One after the other."""
-        return [self._one(problem, watch) for problem in problems]
 
     def _one(self, problem: Problem, watch: Watch) -> Found:
         incumbent, _ = descents(self._chains, problem, FEW_STARTS, watch)
