@@ -1,0 +1,130 @@
+"""FLL*: the noise keeps its law, the leader seldom changes, and the oracle is asked only then."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.stats import kstest, laplace
+
+from amdp import BernsteinBox, InvalidInput, MarkovPolicies, Radius, instances, losses
+from amdp.algorithms.lazy_leader import LazyLeader, LazySum
+from amdp.algorithms.recipes import learner
+from amdp.arrays import Floats
+from amdp.dynamics import Segment
+from amdp.feedback import FullInformation, Weights
+from amdp.oracles.base import bind
+from amdp.regret import measure
+from amdp.seeding import Streams
+from amdp.simulation import Episodic, Game, play
+
+RATE = 0.4
+TABLES = np.random.default_rng(1).random((5, 1, 1, 2))
+WORLD = instances.build("tiny")
+
+
+def check_round(before: LazySum, after: LazySum, table: Floats, stays: bool) -> None:
+    """The losses are added; the noise takes them back, or turns around."""
+    assert_allclose(after.total, before.total + table)
+    if stays:
+        assert_allclose(after.total + after.noise, before.total + before.noise)
+    else:
+        assert_array_equal(after.noise, -before.noise)
+
+
+def runs(n: int, uniforms: Any) -> tuple[Floats, Floats]:
+    """The noise `[n, 2]` after five rounds, and how often the sum changed in each round `[5]`."""
+    rng, noise, changes = np.random.default_rng(2), np.empty((n, 2)), np.zeros(5)
+    for i in range(n):
+        told = LazySum.drawn(RATE, (1, 1, 2), rng)
+        for k, table in enumerate(TABLES):
+            before = told
+            told, stays = told.heard(table, 0, uniforms(rng))
+            if i < 50:
+                check_round(before, told, table, stays)
+            changes[k] += not stays
+        noise[i] = told.noise[0, 0]
+    return noise, changes / n
+
+
+def test_the_noise_keeps_its_law_and_the_sum_seldom_changes() -> None:
+    # Kolmogorov and Smirnov at level 1e-4, frequencies within 4 deviations (3e-5 each), fixed seeds.
+    # Catches: noise that follows the losses always, and noise that is reflected always.
+    n = 3000
+    noise, changes = runs(n, lambda rng: rng.random())
+    assert kstest(noise.reshape(-1), laplace(scale=1.0 / RATE).cdf).pvalue > 1e-4
+    allowed = RATE * TABLES.sum(axis=(1, 2, 3))
+    assert (changes <= allowed + 4.0 * np.sqrt(changes * (1.0 - changes) / n)).all()
+    assert (changes > 0.2 * allowed).all()
+    shifted, _ = runs(1000, lambda rng: 0.0)
+    assert kstest(shifted.reshape(-1), laplace(scale=1.0 / RATE).cdf).pvalue < 1e-8
+    _, always = runs(200, lambda rng: np.inf)
+    assert (always == 1.0).all()
+    assert (always > allowed).any()
+
+
+def test_only_the_steps_that_were_heard_of_change() -> None:
+    told = LazySum.drawn(RATE, (6, 2, 2), np.random.default_rng(1))
+    after, stays = told.heard(np.ones((1, 2, 2)), 3, 0.0)
+    assert stays
+    assert_array_equal(np.flatnonzero((after.total != told.total).any(axis=(1, 2))), [3])
+    assert_array_equal(np.flatnonzero((after.noise != told.noise).any(axis=(1, 2))), [3])
+
+
+def test_the_leader_is_always_what_the_oracle_would_say_and_asks_it_seldom() -> None:
+    made = LazyLeader(0.05)
+    domain = WORLD.domain
+    asked, planner = 0, bind("dp", domain)
+    source = made.start(domain, np.random.default_rng(1))
+    tables = losses.named("bernoulli", WORLD.shape, 60, 1, WORLD.costs)
+    nothing = Segment(np.empty(0, np.int64), np.empty(0, np.int64))
+    for k in range(60):
+        before = source
+        source = made.learn(source, FullInformation(nothing, Weights(np.empty(0)), tables[k]))
+        asked += source.actions is not before.actions
+        best = planner.minimize((source.sum.total + source.sum.noise)[None])
+        assert_array_equal(source.actions, best.actions[0])
+    assert 0 < asked < 40
+    assert source.told == 60
+
+
+def test_in_episodes_the_regret_is_below_the_bound() -> None:
+    rounds = 1500
+    player: Any = learner("fll", WORLD.domain, rounds)
+    game = Game(
+        Episodic(WORLD.kernel, WORLD.initial),
+        losses.named("bernoulli", WORLD.shape, rounds, 1, WORLD.costs),
+        None,
+        FullInformation,
+    )
+    found = measure(game, play(game, player, WORLD.domain, Streams.from_seed(1)), checkpoints=[150, rounds])
+    assert found.high[-1] <= player.bound(WORLD.domain, rounds).total
+    assert found.high[-1] / rounds < 0.7 * found.high[0] / 150
+
+
+def test_over_a_box_it_plans_again_when_the_box_narrows() -> None:
+    box = MarkovPolicies(BernsteinBox.vacuous(WORLD.shape, Radius.paper(WORLD.shape, 40, scale=0.01)), WORLD.initial)
+    player: Any = learner("fll", box, 40)
+    assert player.bound(box, 40) is None
+    game = Game(
+        Episodic(WORLD.kernel, WORLD.initial), losses.named("bernoulli", WORLD.shape, 40, 1), None, FullInformation
+    )
+    assert any(one.rebuilt for one in play(game, player, box, Streams.from_seed(1)))
+
+
+def test_the_tuned_rate_balances_the_bound_and_delays_count_as_rounds() -> None:
+    bound: Any = LazyLeader.tuned(WORLD.domain, 700).bound(WORLD.domain, 700)
+    assert_allclose(bound.penalty, bound.stability)
+    assert learner("fll", WORLD.domain, 500, 200) == LazyLeader.tuned(WORLD.domain, 700)
+
+
+def test_what_it_cannot_learn_from_is_refused() -> None:
+    made = LazyLeader(0.1)
+    source = made.start(WORLD.domain, np.random.default_rng(1))
+    nothing, empty = Segment(np.empty(0, np.int64), np.empty(0, np.int64)), Weights(np.empty(0))
+    with pytest.raises(InvalidInput, match="must not be negative"):
+        made.learn(source, FullInformation(nothing, empty, -np.ones(WORLD.shape)))
+    with pytest.raises(InvalidInput, match="see LazyPolicies"):
+        made.learn(source, FullInformation(nothing, empty, np.ones((1, *WORLD.shape[1:]))))
+    with pytest.raises(InvalidInput, match="rate"):
+        LazyLeader(0.0)
