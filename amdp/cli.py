@@ -9,19 +9,33 @@ from rich.console import Console
 from rich.table import Table
 
 from amdp import __version__, registry
+from amdp.commands.compare import compare
 from amdp.commands.lists import instances, learners
+from amdp.commands.new import new
 from amdp.commands.play import play
+from amdp.commands.rates import rates
 from amdp.commands.refusals import clear_errors
+from amdp.commands.report import report
+from amdp.commands.results import results
 from amdp.commands.solve import solve
+from amdp.commands.table import table
+from amdp.commands.verify import verify
 from amdp.errors import MissingDependency
 from amdp.oracles.base import GROUP, PlanningOracle, describe, oracle
 from amdp.testing import sample_domains
 
 app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False, help=__doc__)
+app.command()(compare)
+app.command()(results)
+app.command()(report)
 app.command()(play)
+app.command()(new)
 app.command()(solve)
 app.command()(instances)
 app.command()(learners)
+app.command()(table)
+app.command()(rates)
+app.command()(verify)
 
 
 def _print_version(wanted: bool) -> None:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from hashlib import sha256
 from math import isfinite
 from typing import Any, Self
@@ -92,7 +93,7 @@ class RunSettings:
         require_whole("seed", self.seed, 0, HUGE)
         require_whole("checkpoints", self.checkpoints, 2, HUGE)
 
-    @property
+    @cached_property
     def id(self) -> str:
         """A hash of everything that decides the result; 1 and 1.0 are the same number."""
         return sha256(canonical(_numbered({"format": FORMAT, **self.to_json()}))).hexdigest()[:32]

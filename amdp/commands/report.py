@@ -1,0 +1,53 @@
+"""`amdp report`: figures, tables and a page from stored runs; nothing is played."""
+
+import webbrowser
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from amdp.commands.refusals import clear_errors
+from amdp.errors import InvalidInput
+from amdp.experiments.spec import Spec
+from amdp.experiments.storage import Store
+from amdp.report import Look, MeanBand, MedianBand, Results, write_results
+from amdp.report.figures import FORMATS
+from amdp.report.page import progress
+from amdp.report.statistics import Band
+
+
+class Center(StrEnum):
+    """Of many seeds."""
+
+    MEAN = "mean"
+    MEDIAN = "median"
+
+
+BANDS: dict[Center, Band] = {Center.MEAN: MeanBand(), Center.MEDIAN: MedianBand()}
+
+
+def report(
+    folder: Annotated[Path, typer.Argument(help="A folder that `amdp compare` wrote; it need not be complete.")],
+    out: Annotated[Path | None, typer.Option(help="Where the report goes; FOLDER/report if not given.")] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Draw every run, too.")] = False,
+    band: Annotated[Center, typer.Option(help="Mean with bootstrap interval, or median with quartiles.")] = Center.MEAN,
+    formats: Annotated[str, typer.Option(help="Of the figures, separated by commas.")] = ",".join(FORMATS),
+    open_page: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
+) -> None:
+    """Write figures, tables and one page about the runs of a folder. Says how many are missing.
+
+    Example: amdp report results --band median
+    """
+    with clear_errors(), Store(folder) as store:
+        if not store.spec.exists():
+            raise InvalidInput(f"{folder} has no spec.toml; give a folder that `amdp compare` wrote")
+        look = Look(BANDS[band], raw, tuple(dict.fromkeys(name.strip() for name in formats.split(",") if name.strip())))
+        results = Results.gather(Spec.load(store.spec), store)
+        written = write_results(results, out or folder / "report", look)
+    console = Console(soft_wrap=True, markup=False, highlight=False)
+    console.print(progress(results))
+    console.print(f"{written.page}: {len(written.figures)} figure files, {len(written.tables)} table files")
+    if open_page:
+        webbrowser.open(written.page.resolve().as_uri())

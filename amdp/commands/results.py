@@ -1,0 +1,89 @@
+"""`amdp results`: the stored runs as one long table."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from amdp.commands.refusals import clear_errors
+from amdp.errors import InvalidInput
+from amdp.experiments.frame import asked, columns, write_csv, write_parquet
+from amdp.experiments.spec import Spec
+from amdp.experiments.storage import Store
+
+
+class Format(StrEnum):
+    """Of the file."""
+
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+def results(
+    folder: Annotated[Path, typer.Argument(help="What `amdp compare --out` filled.")],
+    form: Annotated[Format, typer.Option("--format", help="parquet needs pandas and pyarrow.")] = Format.CSV,
+    out: Annotated[Path | None, typer.Option(help="The file to write; a CSV is printed if none is given.")] = None,
+    timings: Annotated[bool, typer.Option("--timings", help="Add seconds, which are never the same twice.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON; needs --out.")] = False,
+) -> None:
+    """Write the runs of a folder as a long table: a row for each run and checkpoint, sums from the start.
+
+    The same runs give the same bytes, whoever played them, except for --timings.
+
+    Example: amdp results results --out results.csv
+    """
+    with clear_errors():
+        if out is None and (form is Format.PARQUET or as_json):
+            raise InvalidInput("give --out FILE: only a CSV alone is printed")
+        store = Store(folder)
+        spec = Spec.load(store.spec)
+        if out is None:
+            write_csv(spec, store, sys.stdout, timings)
+        else:
+            written = _write(spec, store, form, out, timings)
+    summary = _summary(spec, store)
+    for problem in summary["broken"]:
+        Console(stderr=True).print(f"left out: {problem}", markup=False, highlight=False, soft_wrap=True)
+    if as_json:
+        typer.echo(json.dumps(summary | {"rows": written, "columns": columns(timings), "file": str(out)}, indent=2))
+    else:
+        missing = f"; {summary['missing']} missing, {summary['failed']} failed"
+        told = (
+            f"{summary['finished']} of {summary['runs']} runs{missing if summary['finished'] < summary['runs'] else ''}"
+        )
+        Console(stderr=True).print(told, markup=False, highlight=False)
+
+
+def _write(spec: Spec, store: Store, form: Format, out: Path, timings: bool) -> int:
+    with _clear(out):
+        if form is Format.PARQUET:
+            return write_parquet(spec, store, out, timings)
+        with out.open("w", encoding="utf-8", newline="") as file:
+            return write_csv(spec, store, file, timings)
+
+
+@contextmanager
+def _clear(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as problem:
+        raise InvalidInput(f"{file} cannot be written: {problem.strerror or problem}") from problem
+
+
+def _summary(spec: Spec, store: Store) -> dict[str, Any]:
+    """Counts of runs, by what became of them."""
+    finals = {one.id: store.final_regret(one.id) for one in asked(spec, store)}
+    failed, missing = (sum(final == value for final in finals.values()) for value in (float("inf"), None))
+    return {
+        "runs": len(finals),
+        "finished": len(finals) - failed - missing,
+        "failed": failed,
+        "missing": missing,
+        "broken": list(store.broken.values()),
+    }

@@ -1,0 +1,454 @@
+"""The runner plays what is missing, once, whatever happens to its workers; the results are always the same."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, Executor, Future
+from dataclasses import replace
+from io import StringIO
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from amdp.errors import InvalidInput
+from amdp.experiments import engines
+from amdp.experiments.engines import ONE_THREAD, Engine, Given, LocalPool, Playing
+from amdp.experiments.execution import execute
+from amdp.experiments.progress import Row, Silent, Tally, sentence
+from amdp.experiments.progress import table as progress_table
+from amdp.experiments.record import Record
+from amdp.experiments.runner import ATTEMPTS, Outcome, Shard, run
+from amdp.experiments.settings import RunSettings
+from amdp.experiments.spec import Role, Spec
+from amdp.experiments.storage import Store
+from experiments.specs import TUNE, small, table, threads, workers_of
+
+
+class Ears(Silent):
+    """Remembers what was said."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.tally = Tally()
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+    def show(self, tally: Tally) -> None:
+        self.tally = tally
+
+
+def played(spec: Spec, folder: Path, engine: Engine | None = None, **options: Any) -> Outcome:
+    """A call of the runner; in this process if no engine is given."""
+    with Store(folder) as store:
+        if engine:
+            return run(spec, store, engine, **options)
+        with threads() as here:
+            return run(spec, store, here, **options)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The results of `small()`, each run executed by a plain loop, in the order of the plan."""
+    folder = tmp_path_factory.mktemp("plain")
+    with Store(folder) as store:
+        for one in small().first():
+            store.write(execute(one.settings))
+    return table(small(), folder)
+
+
+@pytest.fixture(scope="module")
+def undisturbed_record() -> Record:
+    return execute(small().first()[0].settings)
+
+
+def test_the_runner_changes_nothing(tmp_path: Path, undisturbed: str) -> None:
+    assert played(small(), tmp_path) == Outcome(found=0, played=6)
+    assert table(small(), tmp_path) == undisturbed
+    assert undisturbed.count("\n") == 1 + 6 * 5
+
+
+def test_processes_give_the_same_bytes(tmp_path: Path, undisturbed: str) -> None:
+    assert played(small(), tmp_path, LocalPool(2)).played == 6
+    assert table(small(), tmp_path) == undisturbed
+
+
+def test_order_and_threads_do_not_matter(tmp_path: Path, undisturbed: str) -> None:
+    backwards = [Shard(i, 4) for i in (3, 1, 4, 2)]
+    with threads(3) as engine:
+        assert sum(played(small(), tmp_path, engine, shard=shard).played for shard in backwards) == 6
+    assert table(small(), tmp_path) == undisturbed
+
+
+def test_a_second_call_finds_everything(tmp_path: Path) -> None:
+    played(small(), tmp_path)
+    before = {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")}
+    assert played(small(), tmp_path) == Outcome(found=6, played=0)
+    assert {file: file.stat().st_mtime_ns for file in tmp_path.rglob("*.json")} == before
+
+
+def test_changed_settings_make_new_runs_and_keep_the_old_ones(tmp_path: Path) -> None:
+    played(small(), tmp_path)
+    assert played(small(seeds=4), tmp_path) == Outcome(found=6, played=2)
+    assert played(small(episodes=13), tmp_path) == Outcome(found=0, played=6)
+    assert played(small(), tmp_path) == Outcome(found=6, played=0)
+    assert (tmp_path / "spec.toml").read_text() == small().text
+    assert len(list(Store(tmp_path).ids())) == 14
+
+
+@pytest.mark.parametrize("content", [b"", b"cut", b"{}"])
+def test_a_damaged_file_is_named_played_again_and_replaced(tmp_path: Path, undisturbed: str, content: bytes) -> None:
+    played(small(), tmp_path)
+    damaged = Store(tmp_path).file(small().first()[3].id)
+    damaged.write_bytes(content or damaged.read_bytes()[:-7])
+    ears = Ears()
+    assert played(small(), tmp_path, watcher=ears) == Outcome(found=5, played=1)
+    assert [str(damaged) in note for note in ears.notes] == [True]
+    assert table(small(), tmp_path) == undisturbed
+
+
+def test_runs_of_another_version_are_told_once(tmp_path: Path) -> None:
+    played(small(), tmp_path)
+    store = Store(tmp_path)
+    for record in list(store.records())[:3]:
+        store.write(replace(record, made={**record.made, "versions": {"amdp": "0.0.9"}}))
+    ears = Ears()
+    played(small(), tmp_path, watcher=ears)
+    assert len(ears.notes) == 1
+    assert "amdp 0.0.9" in ears.notes[0]
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    """A world in a file: without the file its runs fail."""
+    file = tmp_path / "world.npz"
+    costs = np.array([[[0.2, 0.8], [0.6, 0.1]]] * 2)
+    np.savez(file, p=np.full((2, 2, 2, 2), 0.5), initial=0, costs=costs)
+    return file
+
+
+def test_a_run_that_raises_is_recorded_and_the_others_go_on(tmp_path: Path, world: Path) -> None:
+    more = f'[[games]]\ninstance = "{world}"\nepisodes = 5\nlabel = "doomed"\n'
+    spec, ears = small(more=more), Ears()
+    hidden = world.rename(world.with_name("hidden"))
+    outcome = played(spec, tmp_path / "out", watcher=ears)
+    doomed = {one.id for one in spec.first() if one.game == "doomed"}
+    assert set(outcome.failed) == doomed
+    assert outcome.played == 12
+    assert sum("failed: " in note and "doomed" in note for note in ears.notes) == len(doomed) == 6
+    failure = Store(tmp_path / "out").read(outcome.failed[0]).failure
+    assert failure
+    assert "world.npz" in failure.message
+
+    hidden.rename(world)
+    again = played(spec, tmp_path / "out")
+    assert (again.found, again.played, set(again.failed)) == (12, 0, doomed)
+    healed = played(spec, tmp_path / "out", retry_failed=True)
+    assert (healed.found, healed.played, healed.failed) == (6, 6, [])
+
+
+def test_an_unexpected_error_leaves_its_trace(monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(settings: RunSettings) -> None:
+        raise ZeroDivisionError("by nothing")
+
+    monkeypatch.setattr("amdp.experiments.execution.arrange", broken)
+    failure = execute(small().first()[0].settings).failure
+    assert failure
+    assert (failure.kind, failure.message) == ("ZeroDivisionError", "by nothing")
+    assert "in broken" in failure.trace
+
+
+class Deadly(Executor):
+    """Plays, but some runs end their worker a few times."""
+
+    def __init__(self, deaths: dict[str, int]) -> None:
+        self.deaths, self.most = dict(deaths), 0
+
+    def submit(self, work: Any, /, *given: Any, **others: Any) -> Future[Any]:
+        (settings,) = given
+        future: Future[Any] = Future()
+        if self.deaths.get(settings.id, 0):
+            self.deaths[settings.id] -= 1
+            future.set_exception(BrokenExecutor("killed"))
+        else:
+            future.set_result(work(settings))
+        return future
+
+
+def test_a_lost_worker_costs_no_run(tmp_path: Path, undisturbed: str) -> None:
+    ids = [one.id for one in small().first()]
+    engine = Given(Deadly(dict.fromkeys(ids, ATTEMPTS - 1)), 3)
+    assert played(small(), tmp_path, engine) == Outcome(found=0, played=6)
+    assert table(small(), tmp_path) == undisturbed
+
+
+def test_a_run_that_ends_its_workers_again_and_again_is_given_up(tmp_path: Path) -> None:
+    victim = small().first()[2].id
+    outcome = played(small(), tmp_path, Given(Deadly({victim: ATTEMPTS}), 3))
+    assert (outcome.played, outcome.failed) == (6, [victim])
+    failure = Store(tmp_path).read(victim).failure
+    assert failure
+    assert failure.kind == "WorkerLost"
+    assert played(small(), tmp_path, retry_failed=True).failed == []
+
+
+def test_what_an_engine_raises_is_the_failure_of_that_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def leave(settings: RunSettings, tick: object = None) -> Record:
+        raise SystemExit("a solver called exit")
+
+    class Here(Deadly):
+        def submit(self, work: Any, /, *given: Any, **others: Any) -> Future[Any]:
+            future: Future[Any] = Future()
+            try:
+                future.set_result(work(*given))
+            except BaseException as problem:
+                future.set_exception(problem)
+            return future
+
+    monkeypatch.setattr(engines, "execute", leave)
+    outcome = played(small(), tmp_path, Given(Here({}), 1))
+    assert len(outcome.failed) == 6
+    failure = Store(tmp_path).read(outcome.failed[0]).failure
+    assert failure
+    assert (failure.kind, failure.message) == ("SystemExit", "a solver called exit")
+
+
+def test_a_killed_worker_takes_no_other_run_with_it(tmp_path: Path) -> None:
+    """One of two workers is killed whenever it plays; the other one's runs are played once all the same."""
+    spec, engine, over = small(seeds=2, episodes=400), LocalPool(2), Event()
+    killed: list[int] = []
+    shares: list[float] = []
+
+    def kill() -> None:
+        while not over.wait(0.02) and len(killed) < 2:
+            playing = engine.playing() if engine._lanes else []
+            shares.extend(one.share for one in playing)
+            if len(playing) == 2:
+                victim = workers_of(os.getpid())[-1]
+                os.kill(victim, signal.SIGKILL)
+                killed.append(victim)
+                over.wait(0.5)
+
+    killer = Thread(target=kill)
+    killer.start()
+    outcome = played(spec, tmp_path, engine)
+    over.set()
+    killer.join()
+    assert killed
+    assert any(0 < share < 1 for share in shares)
+    assert outcome == Outcome(found=0, played=4)
+
+
+def test_workers_have_one_thread_and_the_environment_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
+    with LocalPool(1) as engine:
+        engine.submit(small().first()[0].settings, 0).result()
+        (worker,) = workers_of(os.getpid())
+        given = dict(
+            entry.split("=", 1) for entry in Path(f"/proc/{worker}/environ").read_text().split("\0") if "=" in entry
+        )
+        assert {name: given.get(name) for name in ONE_THREAD} == ONE_THREAD
+    assert os.environ["OMP_NUM_THREADS"] == "7"
+    assert "MKL_NUM_THREADS" not in os.environ
+    assert not workers_of(os.getpid())
+
+
+def test_speed_and_time_left_count_what_is_under_way(
+    undisturbed_record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two runs of 12 rounds and 2 seconds are done, one is half through, one has not begun: all on one worker."""
+    planned = small(seeds=4).first()[::2]
+    record = replace(undisturbed_record, made={**undisturbed_record.made, "seconds": 2.0})
+    tally = Tally()
+    monkeypatch.setattr(Tally, "elapsed", 5.0)
+    tally.expect(planned)
+    for one in planned[:2]:
+        tally.count(one, record, here=True)
+    tally.playing = [Playing(row=0, rounds=6, total=12, seconds=1.0)]
+    assert tally.rows[0].speed(tally.playing) == pytest.approx(6.0)
+    assert tally.speed == pytest.approx(6.0)
+    assert tally.left(0) == tally.all_left == pytest.approx(3.0)
+    assert sentence(tally) == "2 of 4 runs, 6 rounds a second, 3 s left"
+    assert (tally.rows[0].best, tally.rows[0].worst) == (record.final_regret, record.final_regret)
+
+
+def test_a_row_that_has_not_begun_is_guessed_from_the_others(
+    undisturbed_record: Record, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, other, *_ = small(seeds=2).first()
+    tally = Tally()
+    monkeypatch.setattr(Tally, "elapsed", 2.0)
+    tally.expect([first, other])
+    assert tally.all_left is None
+    tally.count(first, replace(undisturbed_record, made={**undisturbed_record.made, "seconds": 2.0}), here=True)
+    assert tally.left(1) == pytest.approx(2.0)
+
+
+def test_a_terminal_too_low_for_all_rows_shows_those_that_are_not_done() -> None:
+    tally = Tally([Row("game", str(i), Role.THEORY, all=1, done=int(i < 8)) for i in range(10)])
+    drawn = Console(width=80, file=StringIO(), record=True)
+    drawn.print(progress_table(tally, 3))
+    text = drawn.export_text()
+    assert "and 7 more" in text
+    assert all(f" {i} " in text for i in (0, 8, 9))
+
+
+UNGUARDED = """
+from amdp.experiments.engines import LocalPool
+from amdp.experiments.runner import run
+from amdp.experiments.spec import Spec
+from amdp.experiments.storage import Store
+import sys
+run(Spec.parse(sys.argv[1]), Store(sys.argv[2]), LocalPool(1))
+"""
+
+
+@pytest.mark.slow
+def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED)
+    command = [sys.executable, str(script), small().text, str(tmp_path / "out")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert 'under `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+    assert not list((tmp_path / "out").rglob("*.json"))
+
+
+def test_asked_to_stop_it_keeps_what_is_finished(tmp_path: Path, undisturbed: str) -> None:
+    stop = Event()
+
+    class Stopper(Ears):
+        def show(self, tally: Tally) -> None:
+            if tally.done == 2:
+                stop.set()
+
+    with threads() as engine:
+        outcome = played(small(), tmp_path, engine, watcher=Stopper(), stop=stop)
+    assert outcome.interrupted
+    assert outcome.missing == 6 - outcome.played
+    assert len(list(Store(tmp_path).records())) == outcome.played >= 2
+    assert played(small(), tmp_path) == Outcome(found=outcome.played, played=6 - outcome.played)
+    assert table(small(), tmp_path) == undisturbed
+
+
+def test_only_runs_under_way_are_held(tmp_path: Path) -> None:
+    alive = 0
+    most = 0
+
+    class Counting(Executor):
+        def submit(self, work: Any, /, *given: Any, **others: Any) -> Future[Any]:
+            nonlocal alive, most
+            alive += 1
+            most = max(most, alive)
+            future = Handed()
+            future.set_result(work(*given))
+            return future
+
+    class Handed(Future[Any]):
+        def __del__(self) -> None:
+            nonlocal alive
+            alive -= 1
+
+    played(small(seeds=20, episodes=2), tmp_path, Given(Counting(), 3))
+    assert most <= 2 * 3
+    assert alive == 0
+
+
+def test_shards_are_disjoint_complete_and_even() -> None:
+    planned = small(seeds=25).first()
+    shards = [Shard(i, 4).take(planned) for i in range(1, 5)]
+    assert sorted(one.id for shard in shards for one in shard) == sorted(one.id for one in planned)
+    assert {len(shard) for shard in shards} == {12, 13}
+    assert all({one.learner for one in shard} == {"ftpl-shared", "o-reps"} for shard in shards)
+    assert Shard().take(planned) == planned
+
+
+@pytest.mark.parametrize("text", ["", "3", "0/2", "3/2", "a/b", "1/2/3", "-1/2"])
+def test_a_shard_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput, match="give i/n"):
+        Shard.parse(text)
+
+
+def test_tuned_runs_follow_their_tuning(tmp_path: Path) -> None:
+    spec = small(more=TUNE)
+    outcome = played(spec, tmp_path)
+    tuned = spec.second(Store(tmp_path).final_regret)
+    assert tuned
+    assert {one.role for one in tuned} == {Role.TUNED}
+    distinct = {one.id for one in [*spec.first(), *tuned]}
+    assert {record.id for record in Store(tmp_path).records()} == distinct
+    assert outcome.played == len(distinct)
+
+
+def test_a_shard_says_what_of_others_it_waits_for_and_goes_on_when_called_again(tmp_path: Path) -> None:
+    spec = small(more=TUNE)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    first = played(spec, parts, shard=Shard(1, 2))
+    assert first.tuning > 0
+    assert not first.complete
+    tuning = [one for one in spec.first() if one.role is Role.TUNING]
+    assert first.tuning == sum(Store(parts).find(one.id) is None for one in tuning)
+    second = played(spec, parts, shard=Shard(2, 2))
+    assert second.complete
+    assert played(spec, parts, shard=Shard(1, 2)).complete
+    played(spec, whole)
+    assert table(spec, parts) == table(spec, whole)
+
+
+def test_a_full_disk_ends_the_call_and_keeps_what_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def limited(store: Store, record: Record, write: Any = Store.write) -> None:
+        if len(list(store.ids())) == 2:
+            raise InvalidInput("the disk is full")
+        write(store, record)
+
+    monkeypatch.setattr(Store, "write", limited)
+    with pytest.raises(InvalidInput, match="full"):
+        played(small(), tmp_path, LocalPool(1))
+    monkeypatch.undo()
+    assert not workers_of(os.getpid())
+    assert played(small(), tmp_path) == Outcome(found=2, played=4)
+
+
+def test_the_record_says_where_its_numbers_come_from(tmp_path: Path) -> None:
+    played(small(episodes=50), tmp_path)
+    for record in Store(tmp_path).records():
+        curve, made = record.curve, record.made
+        assert curve
+        assert made["entropy"] == record.settings.seed
+        assert set(made["versions"]) == {"amdp", "numpy", "scipy", "numba", "highspy", "cvxpy", "pulp"}
+        for clock, whole in ((curve.spent, made["seconds"]), (curve.cpu, made["cpu_seconds"])):
+            assert 0 < sum(part[-1] for part in clock.values()) < whole + 0.01
+        assert curve.oracle_calls[-1] == curve.trials[-1] + 50
+        assert curve.rebuilds[-1] == 0
+        assert record.used["rounds"] == 50
+
+
+def two_runners(text: str, folder: Path) -> "Iterator[subprocess.Popen[str]]":
+    code = (
+        "import sys\n"
+        "from amdp.experiments.engines import LocalPool\n"
+        "from amdp.experiments.runner import run\n"
+        "from amdp.experiments.spec import Spec\n"
+        "from amdp.experiments.storage import Store\n"
+        "outcome = run(Spec.parse(sys.argv[1]), Store(sys.argv[2]), LocalPool(1))\n"
+        "print(outcome.found, outcome.played, outcome.missing)\n"
+    )
+    for _ in range(2):
+        yield subprocess.Popen([sys.executable, "-c", code, text, str(folder)], stdout=subprocess.PIPE, text=True)
+
+
+def test_two_runners_on_one_folder_lose_and_double_nothing(tmp_path: Path) -> None:
+    spec = small(seeds=12, episodes=60)
+    answers = [list(map(int, runner.communicate()[0].split())) for runner in list(two_runners(spec.text, tmp_path))]
+    for found, mine, missing in answers:
+        assert (found + mine, missing) == (24, 0)
+    assert sum(mine for _, mine, _ in answers) == 24
+    assert all(mine > 0 for _, mine, _ in answers)
+    assert len(list(Store(tmp_path).records())) == 24
