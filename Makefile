@@ -2,14 +2,17 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help demo test check pytest slow bench format clean
+.PHONY: help demo test check pytest slow browser chromium bench docs format clean
 
 help:
 	@echo "make demo    every oracle on the built-in worlds, then FTPL against mirror descent: tables and a figure"
 	@echo "make test    lint, types, import layers, tests"
 	@echo "make slow    the longer tests"
+	@echo "make browser the page of a report in Chromium, which is installed if it is absent"
 	@echo "make bench   the benchmarks of the oracles, ratios side by side"
+	@echo "make docs    the documentation site, in build/site; open its index.html"
 	@echo "make format  rewrite the sources in the project's format"
 	@echo "make clean   remove the virtual environment and caches"
 
@@ -32,8 +35,19 @@ pytest: $(VENV)/tests
 slow: $(VENV)/tests
 	$(BIN)/python -m pytest -m slow
 
+browser: $(VENV)/tests
+	@command -v chromium || command -v chromium-browser || command -v google-chrome || $(MAKE) chromium
+	$(BIN)/python -m pytest -m browser
+
+chromium:
+	$(AS_ROOT) apt-get update -q
+	$(AS_ROOT) apt-get install -y -q chromium
+
 bench: $(VENV)/benches
 	$(BIN)/python -m benchmarks oracles
+
+docs: $(VENV)/docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
 
 format: $(VENV)/tests
 	$(BIN)/ruff check --fix .
@@ -58,3 +72,7 @@ $(VENV)/tests: pyproject.toml | $(BIN)/python
 $(VENV)/benches: pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
 	@touch $@ $(VENV)/tests $(VENV)/runs
+
+$(VENV)/docs: pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	@touch $@

@@ -122,8 +122,9 @@ def _bound(made: Learner[Any] | InEpochs, domain: Domain, late: Delays | None, r
     if isinstance(made, InEpochs):
         return made.bound if rounds * made.length >= domain.shape[0] else None  # it is stated for the whole stream
     state = getattr(made, "bound", None)
-    waited = delays.recorded(late.values[:rounds]).total_within if late else 0
-    return state(domain, rounds, waited) if callable(state) else None
+    if not callable(state):
+        return None
+    return state(domain, rounds, delays.recorded(late.values[:rounds]).total_within) if late else state(domain, rounds)
 
 
 def world(game: GameSettings) -> Instance:

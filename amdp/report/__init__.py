@@ -1,0 +1,88 @@
+"""From stored runs to figures, tables and one page."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain, count
+from pathlib import Path
+
+from amdp.errors import InvalidInput
+from amdp.experiments.spec import Spec
+from amdp.experiments.storage import Store
+from amdp.report.figures import Look, Picture, pictures_of
+from amdp.report.markup import Table, comma_separated, latex, markdown
+from amdp.report.page import Chapter, compose
+from amdp.report.results import Contest, Results
+from amdp.report.statistics import MeanBand, MedianBand
+from amdp.report.tables import every_curve, every_run, gaps, of_contest, settings, tries
+
+__all__ = ["Look", "MeanBand", "MedianBand", "Results", "Written", "write", "write_results"]
+
+LONGEST = 60  # letters of a file's name that come from a label
+
+
+@dataclass(frozen=True)
+class Written:
+    """The files of a report."""
+
+    page: Path
+    figures: list[Path]
+    tables: list[Path]
+
+
+def write(spec: Spec, store: Store, folder: str | Path, look: Look | None = None) -> Written:
+    """Report what the store has of the spec; the same runs give the same bytes."""
+    return write_results(Results.gather(spec, store), folder, look)
+
+
+def write_results(results: Results, folder: str | Path, look: Look | None = None) -> Written:
+    """FOLDER/index.html, and beside it the figures and tables as files."""
+    look, folder = look or Look(), Path(folder)
+    try:
+        return _write(results, folder, look)
+    except OSError as problem:
+        raise InvalidInput(f"{folder} cannot be written: {problem.strerror or problem}") from problem
+
+
+def _write(results: Results, folder: Path, look: Look) -> Written:
+    for room in ("figures", "tables"):
+        (folder / room).mkdir(parents=True, exist_ok=True)
+    figures: list[Path] = []
+    tables: list[Path] = []
+    chapters = []
+    for name, contest in zip(_file_names(results.contests), results.contests, strict=True):
+        pictures = list(pictures_of(contest, look))
+        made = list(of_contest(contest, look))
+        chapters.append(Chapter(contest, pictures, made))
+        figures += [file for picture in pictures for file in _save_picture(picture, folder / "figures", name)]
+        tables += [file for table in made for file in _save_table(table, folder / "tables", f"{name}-")]
+    for table in (settings(results), *tries(results), *gaps(results)):
+        tables += _save_table(table, folder / "tables")
+    for table in (every_run(results), every_curve(results, look)):
+        tables.append(_save(folder / "tables" / f"{table.name}.csv", comma_separated(table).encode()))
+    page = compose(results, chapters, look)
+    return Written(_save(folder / "index.html", page.encode()), figures, tables)
+
+
+def _file_names(contests: Sequence[Contest]) -> list[str]:
+    """Plain letters, each name once, whatever the games are called."""
+    names: list[str] = []
+    for contest in contests:
+        plain = re.sub(r"[^a-z0-9]+", "-", contest.label.lower()).strip("-")[:LONGEST].strip("-") or "game"
+        free = (name for name in chain([plain], (f"{plain}-{i}" for i in count(2))) if name not in names)
+        names.append(next(free))
+    return names
+
+
+def _save_picture(picture: Picture, folder: Path, name: str) -> list[Path]:
+    return [_save(folder / f"{name}-{picture.name}.{ending}", content) for ending, content in picture.files.items()]
+
+
+def _save_table(table: Table, folder: Path, prefix: str = "") -> list[Path]:
+    written = {"md": markdown(table), "tex": latex(table)}
+    return [_save(folder / f"{prefix}{table.name}.{ending}", text.encode()) for ending, text in written.items()]
+
+
+def _save(file: Path, content: bytes) -> Path:
+    file.write_bytes(content)
+    return file

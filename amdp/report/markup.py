@@ -1,0 +1,94 @@
+"""A table as Markdown, LaTeX and CSV: labels are anybody's texts, and show as such."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+LATEX = {
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "|": r"\textbar{}",
+    '"': r"\char34{}",
+    "[": "{[}",  # at the begin of a row it would belong to the end of the one before
+    "*": "{*}",
+    "`": r"\textasciigrave{}",
+    "'": r"\textquotesingle{}",
+    "∞": r"$\infty$",
+    "\N{MINUS SIGN}": "$-$",
+    "\N{EN DASH}": "--",
+    "\N{MULTIPLICATION SIGN}": r"$\times$",
+    "≤": r"$\le$",
+    "…": r"\dots{}",
+} | {letter: f"\\{letter}" for letter in "&%$#_{}"}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Plain texts; who writes them to a file escapes them."""
+
+    name: str  # of its files
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    note: str = ""
+    texts: int = 1  # columns of words, to the left of numbers
+
+
+def markdown(table: Table) -> str:
+    """A table of GitHub's Markdown."""
+    rule = ["---"] * table.texts + ["---:"] * (len(table.columns) - table.texts)
+    lines = [_line(map(_in_markdown, table.columns)), _line(rule)]
+    lines += [_line(map(_in_markdown, row)) for row in table.rows]
+    note = f"\n{_in_markdown(table.note)}\n" if table.note else ""
+    return f"### {_in_markdown(table.title)}\n\n" + "\n".join(lines) + f"\n{note}"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _in_markdown(text: str) -> str:
+    plain = " ".join(text.split())
+    escaped = re.sub(r"([\\`*_{}\[\]#|~$])", r"\\\1", plain)
+    return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def latex(table: Table) -> str:
+    """A table environment; needs the packages `booktabs`, and `textcomp` where LaTeX is older than 2020."""
+    align = "l" * table.texts + "r" * (len(table.columns) - table.texts)
+    rows = [" & ".join(map(_in_latex, row)) + r" \\" for row in table.rows]
+    return "\n".join(
+        [
+            r"\begin{table}",
+            r"\centering",
+            rf"\caption{{{_in_latex(f'{table.title}. {table.note}'.strip())}}}",
+            rf"\begin{{tabular}}{{{align}}}",
+            r"\toprule",
+            " & ".join(map(_in_latex, table.columns)) + r" \\",
+            r"\midrule",
+            *rows,
+            r"\bottomrule",
+            r"\end{tabular}",
+            r"\end{table}",
+            "",
+        ]
+    )
+
+
+def _in_latex(text: str) -> str:
+    plain = " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
+    return "".join(LATEX.get(letter, letter) for letter in plain)
+
+
+def comma_separated(table: Table) -> str:
+    """CSV with a header."""
+    stream = io.StringIO(newline="")
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows(table.rows)
+    return stream.getvalue()

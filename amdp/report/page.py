@@ -1,0 +1,205 @@
+"""One HTML page that needs nothing else: no network, no script."""
+
+from base64 import b64encode
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from string import Template
+
+from amdp.report.figures import Look, Picture
+from amdp.report.markup import Table, comma_separated
+from amdp.report.results import Contest, Results
+from amdp.report.tables import every_curve, every_run, gaps, settings, tries, words_of
+
+STYLE = Path(__file__).with_name("page.css")
+
+PAGE = Template("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; style-src 'unsafe-inline'">
+<link rel="icon" href="data:,">
+<title>$title</title>
+<style>
+$style</style>
+</head>
+<body>
+<header>
+<h1>$title</h1>
+<p>$summary</p>
+$notice</header>
+<nav aria-label="Contents">
+<h2>Contents</h2>
+<ul>
+$contents
+</ul>
+</nav>
+<main>
+$sections
+</main>
+</body>
+</html>
+""")
+
+
+@dataclass(frozen=True, eq=False)
+class Chapter:
+    """A game, its figures and its tables."""
+
+    contest: Contest
+    pictures: list[Picture]
+    tables: list[Table]
+
+
+@dataclass(frozen=True)
+class _Section:
+    id: str
+    title: str
+    body: str
+
+    @property
+    def html(self) -> str:
+        return f'<section id="{self.id}">\n<h2>{escape(self.title)}</h2>\n{self.body}\n</section>'
+
+    @property
+    def link(self) -> str:
+        return f'<li><a href="#{self.id}">{escape(self.title)}</a></li>'
+
+
+def compose(results: Results, chapters: list[Chapter], look: Look) -> str:
+    """The page."""
+    sections = list(_sections(results, chapters, look))
+    return PAGE.substitute(
+        title=escape(results.spec.title or "Comparison"),
+        style=STYLE.read_text(encoding="utf-8"),
+        summary=escape(_summary(results)),
+        notice=_notice(results),
+        contents="\n".join(section.link for section in sections),
+        sections="\n".join(section.html for section in sections),
+    )
+
+
+def progress(results: Results) -> str:
+    """How much of what was asked for is there."""
+    told = f"{len(results.finished)} of {results.asked} runs"
+    if results.failed:
+        told += f"; {len(results.failed)} failed"
+    if results.missing:
+        told += f"; {len(results.missing)} missing"
+    if results.waiting:
+        told += "; the runs with tuned multipliers follow when tuning is finished"
+    return told
+
+
+def _summary(results: Results) -> str:
+    games = [contest.label for contest in results.contests]
+    learners = {one.learner for contest in results.contests for one in contest.series}
+    return f"{_count(len(games), 'game')}, {_count(len(learners), 'learner')}; {progress(results)}."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _notice(results: Results) -> str:
+    if not (results.failed or results.missing or results.waiting or results.broken):
+        return ""
+    return (
+        '<p class="notice" role="note"><strong>Not complete.</strong> What follows is made of the finished runs; '
+        'the <a href="#gaps">gaps</a> are listed.</p>\n'
+    )
+
+
+def _sections(results: Results, chapters: list[Chapter], look: Look) -> Iterator[_Section]:
+    for place, chapter in enumerate(chapters, 1):
+        yield _Section(f"game-{place}", f"Game: {chapter.contest.label}", _chapter(chapter))
+    yield _alone(settings(results))
+    for table in tries(results):
+        yield _alone(table)
+    gaps_found = "\n".join(map(_table, gaps(results)))
+    yield _Section("gaps", "Gaps", gaps_found or "<p>Every run that was asked for is shown.</p>")
+    yield _Section("data", "Data", _downloads([every_run(results), every_curve(results, look)]))
+    yield _Section("origin", "Versions", _origin(results))
+    yield _Section("spec", "Spec", f"<pre tabindex='0'>{escape(results.spec.text)}</pre>")
+
+
+def _alone(table: Table) -> _Section:
+    return _Section(table.name, table.title, _table(table, heading=False))
+
+
+def _chapter(chapter: Chapter) -> str:
+    parts = [_facts(words_of(chapter.contest.settings))]
+    if not chapter.contest.series:
+        parts.append("<p>No run of this game is finished.</p>")
+    parts += map(_table, chapter.tables[:1])
+    parts.append('<div class="figures">')
+    parts += map(_picture, chapter.pictures)
+    parts.append("</div>")
+    parts += map(_table, chapter.tables[1:])
+    return "\n".join(parts)
+
+
+def _picture(picture: Picture) -> str:
+    source = _uri("image/svg+xml", picture.svg)
+    return (
+        f'<figure>\n<img src="{source}" alt="{escape(picture.words)}">\n'
+        f"<figcaption><strong>{escape(picture.title)}.</strong> {escape(picture.caption)}</figcaption>\n</figure>"
+    )
+
+
+def _table(table: Table, heading: bool = True) -> str:
+    head = "".join(
+        f'<th scope="col"{_aligned(place, table.texts)}>{escape(name)}</th>' for place, name in enumerate(table.columns)
+    )
+    rows = "\n".join(_row(row, table.texts) for row in table.rows)
+    title = f"<h3>{escape(table.title)}</h3>\n" if heading else ""
+    note = f'<p class="note">{escape(table.note)}</p>\n' if table.note else ""
+    return (
+        f'{title}<div class="wide" tabindex="0" role="region" aria-label="{escape(table.title)}">\n'
+        f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>\n{note}"
+        f"<p>{_download(table)}</p>"
+    )
+
+
+def _row(row: tuple[str, ...], texts: int) -> str:
+    cells = [f'<th scope="row">{escape(row[0])}</th>']
+    cells += [f"<td{_aligned(place, texts)}>{escape(cell)}</td>" for place, cell in enumerate(row)][1:]
+    return f"<tr>{''.join(cells)}</tr>"
+
+
+def _aligned(place: int, texts: int) -> str:
+    return "" if place < texts else ' class="number"'
+
+
+def _facts(facts: Iterable[tuple[str, str]]) -> str:
+    return "<dl>\n" + "\n".join(f"<div><dt>{escape(a)}</dt><dd>{escape(b)}</dd></div>" for a, b in facts) + "\n</dl>"
+
+
+def _downloads(tables: list[Table]) -> str:
+    return "<ul>\n" + "\n".join(f"<li>{escape(table.title)}: {_download(table)}</li>" for table in tables) + "\n</ul>"
+
+
+def _download(table: Table) -> str:
+    source = _uri("text/csv;charset=utf-8", comma_separated(table).encode())
+    return f'<a download="{table.name}.csv" href="{source}">{table.name}.csv</a>'
+
+
+def _origin(results: Results) -> str:
+    """Whatever the runs were made with; more than one set of versions is told."""
+    made: dict[tuple[tuple[str, str], ...], int] = {}
+    for _, record in results.finished:
+        versions = dict(record.made.get("versions", {}))
+        found = {"python": record.made.get("python"), "git": record.made.get("git"), **versions}
+        key = tuple((name, str(version)) for name, version in sorted(found.items()) if version)
+        made[key] = made.get(key, 0) + 1
+    shown = [f"<h3>{_count(count, 'run')}</h3>\n{_facts(key)}" for key, count in sorted(made.items())]
+    if results.strangers:
+        shown.append(f"<p>{_count(results.strangers, 'stored run')} of another spec not shown.</p>")
+    return "\n".join(shown) or "<p>No run is finished.</p>"
+
+
+def _uri(kind: str, content: bytes) -> str:
+    return f"data:{kind};base64,{b64encode(content).decode()}"

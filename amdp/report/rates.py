@@ -1,0 +1,90 @@
+"""What regret and seconds grow like along a ladder: a power of its size, with an interval."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from amdp.arrays import Floats
+from amdp.experiments.ladders import Ladder
+from amdp.experiments.spec import Role, Spec
+from amdp.experiments.storage import Store
+from amdp.report.statistics import Estimate, MeanBand
+
+SEED = 20240  # of the bootstrap: the same runs, the same intervals
+
+
+@dataclass(frozen=True, eq=False)
+class Climb:
+    """What came of a ladder."""
+
+    ladder: Ladder
+    rungs: Floats  # [r], those with runs
+    regret: Floats  # [r], mean final regret
+    last: Estimate  # final regret of the last rung, mean with interval
+    exponent: Estimate  # of the regret
+    seconds: Floats  # [r], of the learner, a round
+    seconds_exponent: float
+    calls: Floats  # [r], oracle calls a round
+    missing: int  # runs that failed or are not there
+
+
+def climb(spec: Spec, store: Store, ladders: Sequence[Ladder], band: MeanBand | None = None) -> list[Climb]:
+    """Every ladder, as far as its runs are there."""
+    runs: dict[tuple[str, str], list[str]] = {}
+    for one in spec.first():
+        if one.role is Role.THEORY:
+            runs.setdefault((one.game, one.learner), []).append(one.id)
+    return [_climb(ladder, runs, store, band or MeanBand()) for ladder in ladders]
+
+
+def _climb(ladder: Ladder, runs: dict[tuple[str, str], list[str]], store: Store, band: MeanBand) -> Climb:
+    found: dict[int, list[tuple[float, float, float]]] = {}
+    missing = 0
+    for rung in ladder.rungs:
+        for run in runs[ladder.label(rung), ladder.player]:
+            record = store.find(run)
+            if record is None or record.curve is None:
+                missing += 1
+                continue
+            curve = record.curve
+            rounds = curve.rounds[-1]
+            learner = sum(curve.spent[part][-1] for part in ("draw", "weigh", "learn"))
+            sums = curve.paid[-1] - curve.best[-1], learner / rounds, curve.oracle_calls[-1] / rounds
+            found.setdefault(rung, []).append(sums)
+    rungs = np.array(sorted(found), dtype=np.float64)
+    samples = [np.array(found[int(rung)]) for rung in rungs]
+    means = np.array([one.mean(axis=0) for one in samples]).reshape(len(rungs), 3)
+    rng = np.random.default_rng(SEED)
+    regrets = [one[:, 0] for one in samples]
+    nothing = Estimate(*(np.full(1, np.nan) for _ in range(3)))
+    return Climb(
+        ladder,
+        rungs,
+        means[:, 0],
+        band.of(regrets[-1][:, None], rng) if regrets else nothing,
+        _exponent(rungs, regrets, band, rng) if len(rungs) > 1 else nothing,
+        means[:, 1],
+        slope(rungs, means[:, 1]),
+        means[:, 2],
+        missing,
+    )
+
+
+def _exponent(rungs: Floats, samples: list[Floats], band: MeanBand, rng: np.random.Generator) -> Estimate:
+    """Least squares through the logarithms of the means; the runs of each rung are resampled on their own."""
+    value = np.array([slope(rungs, np.array([one.mean() for one in samples]))])
+    resampled = np.array(
+        [
+            slope(rungs, np.array([rng.choice(one, len(one)).mean() for one in samples]))
+            for _ in range(min(band.resamples, 1000))
+        ]
+    )
+    return band.between(value, resampled[:, None], min(len(one) for one in samples))
+
+
+def slope(x: Floats, y: Floats) -> float:
+    """The exponent of a power law through the points; NaN if they are too few or not positive."""
+    if len(x) < 2 or not (y > 0.0).all():
+        return float("nan")
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])

@@ -1,0 +1,279 @@
+"""What a report says in numbers."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from itertools import combinations
+from math import floor, isfinite, isinf, isnan, log10
+from typing import Any
+
+import numpy as np
+
+from amdp.experiments.settings import Named
+from amdp.experiments.spec import Planned, Role
+from amdp.report.figures import Look, resampling
+from amdp.report.markup import Table
+from amdp.report.results import Contest, Results, Series
+from amdp.report.statistics import EXACT, Estimate, MeanBand, Verdict, fitted_exponent, holm, sign_flips
+from amdp.simulation import Spent
+
+NONE = "\N{EN DASH}"
+MINUS = "\N{MINUS SIGN}"
+TIMES = "\N{MULTIPLICATION SIGN}"
+MILLI = 1000.0
+MOST = 4  # digits of a number with an interval
+COUNTS = {"oracle_calls": "oracle calls", "trials": "trials", "rebuilds": "rebuilds"}
+
+
+def of_contest(contest: Contest, look: Look) -> Iterator[Table]:
+    """What a game has to tell, by learner and by pair."""
+    if not contest.series:
+        return
+    yield final(contest, look)
+    yield from comparisons(contest)
+    if any(one.role == Role.TUNED for one in contest.series):
+        yield theory_or_tuned(contest, look)
+    yield costs(contest, look)
+
+
+def final(contest: Contest, look: Look) -> Table:
+    """The regret at the end."""
+    open_ended = any(one.open for one in contest.series)
+    columns = ("learner", "tuned by", "runs", "final regret", "at most", "theory allows", "exponent")
+    rows = [_final(one, look) for one in contest.series]
+    note = f"Regret: {look.band.words}. " + (
+        "It is against the best policy that was found; at most: against what no policy pays less than. "
+        if open_ended
+        else ""
+    )
+    note += (
+        "Exponent: slope of the mean regret over the later half of the checkpoints in logarithms, "
+        f"with a {MeanBand().level:.0%} bootstrap interval over seeds; none where the regret is not positive."
+    )
+    kept = [i for i, column in enumerate(columns) if open_ended or column != "at most"]
+    return Table(
+        "regret", "Regret", tuple(columns[i] for i in kept), tuple(tuple(row[i] for i in kept) for row in rows), note, 2
+    )
+
+
+def _final(one: Series, look: Look) -> tuple[str, ...]:
+    regret = look.of(one.low[:, -1:])
+    exponent = fitted_exponent(one.played, one.low, MeanBand(), resampling())
+    high, bound = float(one.high[:, -1].mean()), float(one.bound[:, -1].mean())
+    runs = str(len(one.seeds))
+    return (one.learner, tuning(one), runs, interval(regret), number(high), number(bound), interval(exponent))
+
+
+def comparisons(contest: Contest) -> Iterator[Table]:
+    """All pairs tuned alike, and each learner against itself tuned otherwise; by seeds that both finished."""
+    pairs = [(a, b) for a, b in combinations(contest.series, 2) if a.role == b.role or a.learner == b.learner]
+    differences = [_differences(a, b) for a, b in pairs]
+    tested = [(pair, found) for pair, found in zip(pairs, differences, strict=True) if len(found)]
+    if not tested:
+        return
+    tests = [sign_flips(found, resampling()) for _, found in tested]
+    adjusted = holm(np.array([test.p for test in tests]))
+    rows = [
+        (a.name, b.name, str(len(found)), interval(mean_of(found)), _chance(test), f"{corrected:.3g}")
+        for ((a, b), found), test, corrected in zip(tested, tests, adjusted, strict=True)
+    ]
+    yield Table(
+        "differences",
+        "Differences between learners",
+        ("learner", "other", "seeds", f"regret {MINUS} regret of other", "p", "p, Holm"),
+        tuple(rows),
+        "Differences of what was paid with the same seed, so with the same losses: the best policy in hindsight "
+        f"cancels. Mean with a {MeanBand().level:.0%} bootstrap interval; below zero the first learner is better. "
+        f"p: two-sided sign-flip permutation test, exact up to {EXACT} seeds, above that by random signs (marked ~). "
+        f"Holm: corrected for the {len(rows)} comparisons of this game. With n seeds p is at least 2 / 2^n.",
+        2,
+    )
+
+
+def _differences(a: Series, b: Series) -> Any:
+    """Of what was paid in the end `[i]`, by common seed."""
+    _, at_a, at_b = np.intersect1d(a.seeds, b.seeds, return_indices=True)
+    return a.paid[at_a, -1] - b.paid[at_b, -1]
+
+
+def mean_of(samples: Any) -> Estimate:
+    """The mean of numbers `[i]`."""
+    return MeanBand().of(np.asarray(samples)[:, None], resampling())
+
+
+def theory_or_tuned(contest: Contest, look: Look) -> Table:
+    """A row for each learner."""
+    by_role = {(one.learner, one.role): one for one in contest.series}
+    rows = []
+    for label in dict.fromkeys(one.learner for one in contest.series):
+        theory, tuned = by_role.get((label, Role.THEORY)), by_role.get((label, Role.TUNED))
+        ends = [interval(look.of(one.low[:, -1:])) if one else NONE for one in (theory, tuned)]
+        better = _differences(tuned, theory) if theory and tuned else []
+        multiplier = f"{tuned.settings.multiplier:g}" if tuned else NONE
+        rows.append((label, *ends, multiplier, interval(mean_of(better)) if len(better) else NONE))
+    return Table(
+        "tuning",
+        "As theory tunes it, and tuned by a grid",
+        ("learner", "regret, theory", "regret, tuned", "multiplier", f"tuned {MINUS} theory"),
+        tuple(rows),
+        "The multiplier of theory's rate was chosen on other seeds than those shown here.",
+    )
+
+
+def costs(contest: Contest, look: Look) -> Table:
+    """What an episode or step took."""
+    rows = []
+    for one in contest.series:
+        clock, processor = one.each(one.spent), one.each(one.cpu)
+        parts = [number(MILLI * float(clock[:, part].mean())) for part in range(len(Spent._fields))]
+        counts = [number(float(getattr(one, name)[:, -1].mean() / one.played[-1])) for name in COUNTS]
+        total = interval(look.of(MILLI * clock[:, :3].sum(axis=1, keepdims=True)))
+        rows.append((one.name, total, *parts, number(MILLI * float(processor[:, :3].sum(axis=1).mean())), *counts))
+    return Table(
+        "costs",
+        f"Costs of one {contest.unit}",
+        ("learner", "ms", *(f"ms, {part}" for part in Spent._fields), "ms of processor", *COUNTS.values()),
+        tuple(rows),
+        f"Milliseconds of the clock for one {contest.unit}: {look.band.words}; the learner is draw, weigh and learn, "
+        "the arena is apart. Taken after the first checkpoint, before which code is compiled and loaded.",
+    )
+
+
+def settings(results: Results) -> Table:
+    """As given, and what the recipes made of them in the first run of each."""
+    rows = [
+        (one.learner, contest.label, tuning(one), _listed(words_of(one.settings)), _listed(one.records[0].used.items()))
+        for contest in results.contests
+        for one in contest.series
+    ]
+    columns = ("learner", "game", "tuned by", "settings", "made of them")
+    return Table("settings", "Settings of the learners", columns, tuple(rows), texts=len(columns))
+
+
+def _listed(pairs: Iterable[tuple[str, Any]]) -> str:
+    shown = ((name, number(value) if isinstance(value, float) else value) for name, value in pairs)
+    return ", ".join(f"{name} = {value}" for name, value in shown)
+
+
+def tries(results: Results) -> Iterator[Table]:
+    """The multipliers that the tune block tried."""
+    if not results.tuning:
+        return
+    yield Table(
+        "tries",
+        "Multipliers that were tried",
+        ("game", "learner", "chosen", "multiplier", "runs", "mean final regret"),
+        tuple(_try(one, results) for one in results.tuning),
+        "On seeds of their own.",
+        3,
+    )
+
+
+def _try(one: Series, results: Results) -> tuple[str, ...]:
+    multiplier = one.settings.multiplier
+    chosen = "chosen" if (one.game, one.learner, multiplier) in results.chosen else ""
+    return (one.game, one.learner, chosen, f"{multiplier:g}", str(len(one.seeds)), number(float(one.final.mean())))
+
+
+def gaps(results: Results) -> Iterator[Table]:
+    """What is not shown, and why."""
+    if results.failed:
+        rows = [(*_which(one), str(one.settings.seed), why.kind, why.message) for one, why in results.failed]
+        columns = ("game", "learner", "role", "seed", "error", "message")
+        yield Table("failures", "Failed runs", columns, tuple(rows), texts=6)
+    if results.missing:
+        yield Table("missing", "Missing runs", ("game", "learner", "role", "seeds"), tuple(_missing(results)), texts=4)
+    if results.spec.skipped:
+        why = tuple(map(tuple, results.spec.skipped))
+        yield Table("skipped", "Pairs that cannot be played", ("game", "learner", "reason"), why, texts=3)
+    if results.broken:
+        yield Table("broken", "Damaged files", ("file",), tuple((file,) for file in results.broken))
+
+
+def _which(one: Planned) -> tuple[str, str, str]:
+    return one.game, one.learner, str(one.role)
+
+
+def _missing(results: Results) -> Iterator[tuple[str, ...]]:
+    seeds: dict[tuple[str, ...], list[str]] = {}
+    for one in results.missing:
+        seeds.setdefault(_which(one), []).append(str(one.settings.seed))
+    for which, numbers in seeds.items():
+        yield *which, ", ".join(numbers)
+
+
+def every_run(results: Results) -> Table:
+    """The end of each run."""
+    columns = ("id", "game", "learner", "role", "multiplier", "seed", "rounds", "paid", "best", "best_bound", "regret")
+    rows = []
+    for one, record in results.finished:
+        curve = record.curve
+        if curve:
+            ends = [curve.rounds[-1], curve.paid[-1], curve.best[-1], curve.best_bound[-1]]
+            exact = ["" if end is None else repr(end) for end in [*ends, curve.paid[-1] - curve.best[-1]]]
+            multiplier = repr(one.settings.learner.multiplier)
+            rows.append((record.id, *_which(one), multiplier, str(one.settings.seed), *exact))
+    return Table("runs", "All runs", columns, tuple(sorted(rows)))
+
+
+def every_curve(results: Results, look: Look) -> Table:
+    """The lines of the figures."""
+    columns = ("game", "learner", "role", "played", "regret", "regret_low", "regret_high", "seconds", "oracle_calls")
+    rows: list[tuple[str, ...]] = []
+    for contest in results.contests:
+        for one in contest.series:
+            lines = (one.played, *look.of(one.low), one.seconds.mean(axis=0), one.oracle_calls.mean(axis=0))
+            named = (contest.label, one.learner, str(one.role))
+            rows += [(*named, *(f"{value:.10g}" for value in values)) for values in zip(*lines, strict=True)]
+    return Table("curves", "Curves of the figures", columns, tuple(rows))
+
+
+def tuning(one: Series) -> str:
+    """Who chose the rate."""
+    multiplier = f"{TIMES} {one.settings.multiplier:g}"
+    if one.role == Role.TUNED:
+        return f"grid, {multiplier}"
+    return "theory" if one.settings.multiplier == 1.0 else f"theory {multiplier}"
+
+
+def words_of(settings: Any) -> Iterator[tuple[str, str]]:
+    """Names and values of settings that are set."""
+    for name in asdict(settings):
+        value = getattr(settings, name)
+        if value is not None and value != {}:
+            yield name.replace("_", " "), _setting(value)
+
+
+def _setting(value: Any) -> str:
+    if isinstance(value, Named):
+        return str(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{key} = {one}" for key, one in value.items())
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def number(value: float, decimals: int | None = None) -> str:
+    """Three digits, or the decimals that are given."""
+    if isnan(value):
+        return NONE
+    if isinf(value):
+        return "∞" if value > 0 else f"{MINUS}∞"
+    if decimals is None:
+        decimals = 0 if value == 0 else max(0, 2 - floor(log10(abs(value))))
+    return f"{round(value, decimals) + 0.0:,.{decimals}f}".replace("-", MINUS)
+
+
+def interval(estimate: Estimate, digits: int = 2) -> str:
+    """Value and ends, to the digits that the interval leaves meaning in."""
+    value, low, high = (float(np.ravel(part)[0]) for part in estimate)
+    if not (isfinite(low) and isfinite(high)):
+        return number(value)
+    half, largest = (high - low) / 2, max(abs(low), abs(high))
+    meant = digits - 1 - floor(log10(half)) if half > 0 else MOST
+    decimals = max(0, min(meant, MOST - 1 - floor(log10(largest)))) if largest > 0 else 0
+    return f"{number(value, decimals)} [{number(low, decimals)}, {number(high, decimals)}]"
+
+
+def _chance(test: Verdict) -> str:
+    return f"{test.p:.3g}" if test.exact else f"~{test.p:.3g}"

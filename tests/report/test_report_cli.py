@@ -1,0 +1,109 @@
+"""`amdp report` on folders that hold all, some or none of their runs."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from amdp.cli import app
+from amdp.experiments.execution import execute
+from amdp.experiments.spec import Spec
+from amdp.experiments.storage import Store
+from amdp.report import figures
+from amdp.report.figures import KINDS
+
+runner = CliRunner()
+TEXT = """
+title = "Two on a tiny world"
+seeds = 2
+checkpoints = 12
+
+[[games]]
+label = "tiny"
+instance = "tiny"
+episodes = 30
+
+[[learners]]
+label = "shared trials"
+name = "ftpl-shared"
+
+[[learners]]
+label = "mirror descent"
+name = "o-reps"
+
+[tune]
+multipliers = [0.5, 1.0]
+seeds = 1
+"""
+
+
+@pytest.fixture(autouse=True)
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(figures, "KINDS", {kind: KINDS[kind] for kind in ("regret", "pace")})
+
+
+def prepared(folder: Path) -> tuple[Spec, Store]:
+    spec, store = Spec.parse(TEXT), Store(folder)
+    store.prepare(TEXT)
+    return spec, store
+
+
+def reported(*arguments: Any) -> str:
+    result = runner.invoke(app, ["report", *map(str, arguments)])
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def test_a_whole_folder(tmp_path: Path) -> None:
+    spec, store = prepared(tmp_path)
+    for one in spec.first():
+        store.write(execute(one.settings))
+    second = spec.second(store.final_regret)
+    assert second
+    for one in second:
+        store.write(execute(one.settings))
+    told = reported(tmp_path, "--formats", "svg, png", "--raw")
+    assert told.startswith("12 of 12 runs\n")
+    page = (tmp_path / "report" / "index.html").read_text()
+    for text in (
+        "Two on a tiny world",
+        "shared trials (tuned)",
+        "mirror descent",
+        "Every run that was asked for is shown",
+    ):
+        assert text in page
+    names = {file.name for file in (tmp_path / "report" / "figures").iterdir()}
+    assert names == {f"tiny-{kind}.{ending}" for kind in ("regret", "pace") for ending in ("svg", "png")}
+    before = page
+    reported(tmp_path, "--formats", "svg, png", "--raw")
+    assert (tmp_path / "report" / "index.html").read_text() == before
+    elsewhere = tmp_path / "median"
+    reported(tmp_path, "--band", "median", "--out", elsewhere, "--formats", "pdf")
+    assert "Median over seeds" in (elsewhere / "index.html").read_text()
+
+
+def test_a_folder_that_is_not_finished_says_so(tmp_path: Path) -> None:
+    spec, store = prepared(tmp_path)
+    for one in spec.first()[-3:]:
+        store.write(execute(one.settings))
+    told = reported(tmp_path, "--formats", "svg")
+    assert told.startswith("3 of 8 runs; 5 missing; the runs with tuned multipliers follow when tuning is finished")
+    assert "Not complete" in (tmp_path / "report" / "index.html").read_text()
+
+
+def test_a_folder_that_is_none_is_refused_in_one_line(tmp_path: Path) -> None:
+    for arguments in (["nowhere"], [str(tmp_path), "--formats", "gif"]):
+        prepared(tmp_path)
+        result = runner.invoke(app, ["report", *arguments])
+        assert result.exit_code == 1
+        assert result.stderr.startswith("error: ")
+        assert result.stderr.count("\n") == 1
+
+
+def test_the_page_is_opened_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared(tmp_path)
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    reported(tmp_path, "--open")
+    assert opened == [(tmp_path / "report" / "index.html").resolve().as_uri()]
