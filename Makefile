@@ -7,7 +7,7 @@ AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 .PHONY: help demo test check pytest slow browser chromium bench docs format clean
 
 help:
-	@echo "make demo    every oracle on the built-in worlds, then FTPL against mirror descent: tables and a figure"
+	@echo "make demo    oracles and learners head to head: tables, figures and one HTML page in demo/report"
 	@echo "make test    lint, types, import layers, tests"
 	@echo "make slow    the longer tests"
 	@echo "make browser the page of a report in Chromium, which is installed if it is absent"
@@ -17,9 +17,7 @@ help:
 	@echo "make clean   remove the virtual environment and caches"
 
 demo: $(VENV)/runs
-	$(BIN)/python examples/every_oracle.py
-	mkdir -p demo
-	$(BIN)/python examples/05_ftpl_or_omd.py 400 3 demo/ftpl_or_omd.svg
+	$(BIN)/amdp compare examples/head_to_head.toml --out demo
 
 test: check pytest
 

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from amdp.experiments.spec import Spec
+
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
@@ -15,6 +17,13 @@ def test_the_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.M
     scope: dict[str, object] = {"__name__": "page"}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         exec(compile(block, page.name, "exec"), scope)
+
+
+def test_the_specs_of_the_readme_load() -> None:
+    specs = re.findall(r"```toml\n(.*?)```", (ROOT / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert specs
+    for text in specs:
+        assert Spec.parse(text).first()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

@@ -73,7 +73,7 @@ def test_every_learner_plays_a_whole_stream(name: str) -> None:
         assert sum(one.trials for one in rounds) > 0
 
 
-@pytest.mark.parametrize("name", ["ftpl", "hedge", "hedge-exact", "ftpl-full", "hedge-full"])
+@pytest.mark.parametrize("name", ["ftpl", "ftpl-exact", "hedge", "hedge-exact", "ftpl-full", "hedge-full"])
 def test_regret_a_step_falls_with_the_steps(name: str) -> None:
     short, long = regret_a_step(name, 400), regret_a_step(name, 3200)
     assert long < 0.75 * short
