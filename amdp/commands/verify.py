@@ -8,9 +8,11 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 
 from amdp.commands.refusals import clear_errors
+from amdp.errors import InvalidInput
 from amdp.verification import Effort, Verdict
 from amdp.verification.base import Check
 from amdp.verification.page import write
@@ -42,7 +44,11 @@ def verify(
     Example: amdp verify switch-law --seed 7
     """
     with clear_errors():
-        wanted = chosen(names or [])
+        wanted = chosen(list(dict.fromkeys(names or [])))
+        if page and (names or listed):
+            raise InvalidInput("--page writes all findings: give it without names of checks and without --list")
+        if page and (page.is_dir() or not page.parent.is_dir()):
+            raise InvalidInput(f"{page} cannot be written: give a file in a folder that is there")
         if listed:
             _list(wanted, as_json)
             return
@@ -80,9 +86,9 @@ def _watched(wanted: list[Check], effort: Effort, seed: int) -> list[Verified]:
 def _checklist(wanted: list[Check], done: list[Verified]) -> Table:
     table = Table("", "check", "found", "s", expand=True)
     for one in done:
-        table.add_row(MARKS[one.finding.verdict], one.check.name, one.finding.text, f"{one.seconds:.1f}")
+        table.add_row(MARKS[one.finding.verdict], one.check.name, escape(one.finding.text), f"{one.seconds:.1f}")
     for i, check in enumerate(wanted[len(done) :]):
-        table.add_row("[bold]...[/bold]" if i == 0 else "", check.name, f"[dim]{check.claim}[/dim]", "")
+        table.add_row("[bold]...[/bold]" if i == 0 else "", check.name, f"[dim]{escape(check.claim)}[/dim]", "")
     return table
 
 
@@ -92,12 +98,12 @@ def _list(wanted: list[Check], as_json: bool) -> None:
         return
     table = Table("check", "statement", "claim", "rejects", expand=True)
     for check in wanted:
-        table.add_row(check.name, check.statement, check.claim, "\n".join(check.rejects), end_section=True)
+        table.add_row(check.name, check.statement, escape(check.claim), "\n".join(check.rejects), end_section=True)
     Console().print(table)
 
 
 def _described(check: Check) -> dict[str, Any]:
-    kept = ("name", "statement", "claim", "exact", "simulated", "false_alarm", "rejects")
+    kept = ("name", "statement", "claim", "correction", "exact", "simulated", "false_alarm", "rejects")
     return {name: getattr(check, name) for name in kept}
 
 

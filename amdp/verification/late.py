@@ -9,7 +9,7 @@ from amdp.feedback import Bandit
 from amdp.losses import FixedLosses
 from amdp.seeding import Streams
 from amdp.simulation import Episodic, Game, play
-from amdp.verification.base import Check, Effort, Finding, Parts, finding
+from amdp.verification.base import NO_CHANCE, WIDE, Check, Effort, Finding, Parts, finding
 from amdp.verification.worlds import (
     ACTIONS,
     PAIRS,
@@ -34,6 +34,8 @@ def checks() -> list[Check]:
             "",
             ("delay-off-by-one",),
             _outstanding,
+            NO_CHANCE,
+            "the paper prints the sum of all d_j, which counts what arrives after the last round",
         ),
         Check(
             "cheating-regret",
@@ -43,6 +45,8 @@ def checks() -> list[Check]:
             "games of FTPL with delays; both laws by plain backward induction on common noise",
             ("scale-for-rate",),
             _cheating_regret,
+            WIDE,
+            "played over a kernel, without the term 4 delta KHL; D counts the waiting within the game",
         ),
     ]
 

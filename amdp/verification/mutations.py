@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import Any, ClassVar
+from math import ceil
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +12,9 @@ from scipy.sparse.csgraph import shortest_path
 
 from amdp.algorithms.ftpl import LiteralFtpl
 from amdp.algorithms.hedge import Hedge, WeightedPolicies
+from amdp.algorithms.infinite_horizon import FtplTuning, HedgeTuning
 from amdp.algorithms.perturbations import Laplace
-from amdp.algorithms.switching import Place, PolicySwitching, Routes, best_routes
+from amdp.algorithms.switching import Place, PolicySwitching, Routes, Visit, best_routes
 from amdp.arrays import Actions, Costs, Floats, Policies
 from amdp.chains import chains, laws, rows_of
 from amdp.confidence import BernsteinBox, Radius
@@ -35,6 +37,15 @@ class Untruncated(GeometricResampling):
         """Counts of up to 64 times the limit."""
         counts: Weights = source.trials.apart(segment, 64 * self.limit, rng)
         return counts
+
+
+class Tripled(GeometricResampling):
+    """Estimates three times too large."""
+
+    def weigh(self, source: Any, segment: Segment, rng: np.random.Generator) -> Weights:
+        """Three times the counts."""
+        counts = super().weigh(source, segment, rng)
+        return counts._replace(values=3.0 * counts.values)
 
 
 @dataclass(frozen=True)
@@ -130,6 +141,40 @@ class SlowSwitching(PolicySwitching):
         return slowest
 
 
+class DawdlingSwitching(PolicySwitching):
+    """Waits a while where it is before it sets out, and does not say so."""
+
+    def walk(self, place: Place, policy: Policies, stop: int, rng: np.random.Generator) -> Visit:
+        """As many steps as a switch may take, in vain."""
+        later = min(stop, place.time + ceil(self.expected_length))
+        visit = super().walk(replace(place, time=later), policy, stop, rng)
+        idle = np.full(later - place.time, place.state)
+        entering = Segment(
+            np.concatenate([idle, visit.entering.states]),
+            np.concatenate([0 * idle, visit.entering.actions]),
+            place.time,
+        )
+        return visit._replace(entering=entering)
+
+
+class FtplOfHedge(FtplTuning):
+    """Takes the epochs of Hedge's theorem."""
+
+    @classmethod
+    def tuned(cls, entry: PolicySwitching, epochs: int | None = None, multiplier: float = 1.0) -> Self:
+        """The wrong `J`."""
+        return super().tuned(entry, epochs or HedgeTuning.tuned(entry).epochs, multiplier)
+
+
+class HedgeOfFtpl(HedgeTuning):
+    """Takes the epochs of FTPL's theorem."""
+
+    @classmethod
+    def tuned(cls, entry: PolicySwitching, epochs: int | None = None, multiplier: float = 1.0) -> Self:
+        """The wrong `J`."""
+        return super().tuned(entry, epochs or FtplTuning.tuned(entry).epochs, multiplier)
+
+
 class ContraryHedge(Hedge):
     """Takes losses for gains."""
 
@@ -180,6 +225,9 @@ MUTATIONS = (
         "no-truncation", "the limit of the trials is ignored", lambda parts: replace(parts, resampling=Untruncated)
     ),
     Mutation(
+        "tripled-weights", "estimates are three times too large", lambda parts: replace(parts, resampling=Tripled)
+    ),
+    Mutation(
         "late-weights",
         "weights come from the current distribution, not from the one that was played",
         lambda parts: replace(parts, resampling=WeighedOnArrival),
@@ -213,9 +261,19 @@ MUTATIONS = (
         lambda parts: replace(parts, switching=SlowSwitching),
     ),
     Mutation(
+        "unannounced-delay",
+        "a switch waits before it sets out",
+        lambda parts: replace(parts, switching=DawdlingSwitching),
+    ),
+    Mutation(
         "exploring-weights",
         "exact importance weights with a gamma left in",
         lambda parts: replace(parts, weighting=lambda: ImplicitExploration(0.1)),
+    ),
+    Mutation(
+        "swapped-epochs",
+        "FTPL and Hedge take the number of epochs of each other's theorem",
+        lambda parts: replace(parts, ftpl_stream=FtplOfHedge, hedge_stream=HedgeOfFtpl),
     ),
     Mutation("contrary-hedge", "Hedge takes losses for gains", lambda parts: replace(parts, hedge=ContraryHedge)),
     Mutation("myopic-oracle", "the oracle does not look ahead", lambda parts: replace(parts, oracle=MyopicOracle())),

@@ -10,7 +10,7 @@ from amdp.confidence import BernsteinBox
 from amdp.dynamics import Pairs
 from amdp.mdp import MarkovPolicies
 from amdp.oracles.base import bind
-from amdp.verification.estimates import greatest_chances, optimistic_leaders, truncated_mean, truncated_square
+from amdp.verification.estimates import greatest_chances, optimistic_leaders, truncated_moment
 from amdp.verification.known import first_leads, strong_ratio
 from amdp.verification.worlds import SmallWorld, laplace, leaders, occupancies
 
@@ -21,8 +21,9 @@ def test_moments_of_the_truncated_geometric_law(q: float, limit: int) -> None:
     n = np.arange(1, 4000)
     chances = (1 - q) ** (n - 1) * q
     cut = np.minimum(n, limit)
-    assert_allclose(truncated_mean(np.array(q), limit), chances @ cut, rtol=1e-9)
-    assert_allclose(truncated_square(np.array(q), limit), chances @ cut**2, rtol=1e-9)
+    for power in (1, 2, 4):
+        assert_allclose(truncated_moment(np.array(q), limit, power), chances @ cut**power, rtol=1e-9)
+    assert_allclose(truncated_moment(np.array(q), limit, 1), (1 - (1 - q) ** limit) / q, rtol=1e-9)
 
 
 def test_plain_backward_induction_and_occupancies_are_those_of_the_library() -> None:

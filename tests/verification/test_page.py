@@ -10,12 +10,13 @@ from amdp.verification.runs import chosen, verify
 
 def test_the_page_tells_what_was_found(tmp_path: Path) -> None:
     done = list(verify(chosen(["nestedness", "hedge-inequality", "strong-stability-fails"]), Effort.QUICK, 1))
-    page, *figures = write(done, Effort.QUICK, 1, tmp_path / "docs" / "verified.md")
+    page, *figures = write(done, Effort.QUICK, 1, tmp_path / "verified.md")
     text = page.read_text(encoding="utf-8")
     for one in done:
         assert f"## {one.check.name}" in text
         assert one.finding.text in text
     assert all(f"| {mutation.name} |" in text for mutation in MUTATIONS)
+    assert "|  |" not in text  # every mistake is rejected by somebody
     assert len(figures) == 2
     for file in figures:
         assert f"figures/{file.name}" in text
