@@ -1,0 +1,364 @@
+"""The paper's open questions, measured: draws docs/figures/open-*.svg and prints the tables of docs/open-questions.md.
+
+python -m benchmarks.studies.open_questions FOLDER [QUESTION ...]
+"""
+
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import product
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib
+import numpy as np
+from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from amdp.arrays import Floats
+from amdp.experiments.engines import Given
+from amdp.experiments.ladders import Ladder, spec_of
+from amdp.experiments.runner import run
+from amdp.experiments.spec import Role, Spec
+from amdp.experiments.storage import Store
+from amdp.report.drawing import COLORS, MARKERS, STYLE, plain_logarithms
+from amdp.report.rates import climb
+from amdp.report.statistics import Estimate, MeanBand, sign_flips
+from benchmarks.studies.curves import FIGURES
+from benchmarks.studies.rivers import CURRENTS, EDGES, LEARNERS, Swim
+from benchmarks.studies.stability import NOISES, Stability, single_step_ratio
+from benchmarks.studies.tasks import gathered
+
+WORKERS = 2
+BAND = MeanBand()
+SEED = 5  # of the bootstrap
+ESTIMATORS = ("ftpl-shared", "ftpl-delay-adapted")
+LATE = (  # world, losses, delay
+    ("tiny", "switching", "fixed:20"),
+    ("tiny", "switching", "fixed:100"),
+    ("tiny", "switching", "bursts:100:100"),
+    ("lock", "bernoulli", "fixed:100"),
+)
+STREAMS = ("ftpl-infinite", "hedge-infinite")
+PANELS = {
+    "more": "regret above that of the best Laplace",
+    "movement": "sum of |p_k - p_k+1|",
+    "ratio": "stability / (squares / deviation)",
+}
+VISITS = (1.0, 0.1, 0.01)
+HARD = ("hidden-walk", "bernoulli")  # and the same means without the walk
+PROVED = {"ftpl-infinite": 5 / 6, "hedge-infinite": 2 / 3}
+SHORT = {"ftpl-infinite": "FTPL", "hedge-infinite": "Hedge", "ftpl-shared": "plain", "ftpl-delay-adapted": "adapted"}
+
+
+class Sizes(NamedTuple):
+    """How much is played."""
+
+    episodes: int
+    multipliers: tuple[float, ...]
+    seeds: int
+    rungs: tuple[int, ...]
+    stability_rounds: int
+    deviations: tuple[float, ...]
+    swims: int
+    swim_seeds: int
+
+
+FULL = Sizes(
+    episodes=2_000,
+    multipliers=(8.0, 32.0, 128.0, 512.0),
+    seeds=8,
+    rungs=(500, 1_000, 2_000, 4_000, 8_000),
+    stability_rounds=1_000,
+    deviations=(0.01, 0.03, 0.1, 0.3, 1.0),
+    swims=2_000,
+    swim_seeds=6,
+)
+QUICK = Sizes(
+    episodes=30,
+    multipliers=(8.0, 32.0),
+    seeds=2,
+    rungs=(60, 120),
+    stability_rounds=30,
+    deviations=(0.1, 0.3),
+    swims=32,
+    swim_seeds=2,
+)
+
+
+def interval(samples: Floats) -> Estimate:
+    """Mean over seeds with a bootstrap interval of 95 %."""
+    return BAND.of(samples[:, None], np.random.default_rng(SEED))
+
+
+def words(found: Estimate, digits: int = 1) -> str:
+    """A mean and the ends of its interval, if there are seeds enough for one."""
+    value, low, high = (f"{float(np.ravel(part)[0]):,.{digits}f}" for part in found)
+    return f"{value} [{low}, {high}]" if np.isfinite(found.low).all() else value
+
+
+def _least(tried: dict[float, Floats]) -> float:
+    """The setting of the least mean."""
+    return min(tried, key=lambda one: float(tried[one].mean()))
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
+    """Print a table of the page."""
+    for row in (heads, ["---"] * len(heads), *rows):
+        print("| " + " | ".join(row) + " |")
+
+
+# --- 1: estimates that look at the delay ------------------------------------------------------------------------------
+
+
+def delay_spec(sizes: Sizes) -> Spec:
+    """Both estimators at the same multiples of the theorem's rate, on the same seeds."""
+    lines = [
+        'title = "delay-adapted estimates"',
+        f"seeds = {sizes.seeds}",
+        "checkpoints = 2",
+        *(
+            f'[[learners]]\nlabel = "{name} x{factor:g}"\nname = "{name}"\nmultiplier = {factor}'
+            for name, factor in product(ESTIMATORS, sizes.multipliers)
+        ),
+        *(
+            f'[[games]]\nlabel = "{world}, {losses}, {late}"\ninstance = "{world}"\nlosses = "{losses}"\n'
+            f'episodes = {sizes.episodes}\ndelay = "{late}"'
+            for world, losses, late in LATE
+        ),
+    ]
+    return Spec.parse("\n".join(lines) + "\n", "delays")
+
+
+def final_regrets(spec: Spec, store: Store) -> dict[tuple[str, str], Floats]:
+    """By game and learner, the seeds in their order."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for one in spec.first():
+        if one.role is Role.THEORY:
+            found.setdefault((one.game, one.learner), []).append(store.read(one.id).final_regret)
+    return {pair: np.array(values) for pair, values in found.items()}
+
+
+def delays(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
+    """Does a delay-adapted estimator help FTPL?"""
+    spec = delay_spec(sizes)
+    with Store(folder / "delays") as store:
+        run(spec, store, Given(workers, WORKERS))
+        regrets = final_regrets(spec, store)
+    rows = []
+    figure, grid = _grid(2, 2)
+    for axes, game in zip(grid.flat, spec.games, strict=True):
+        chosen = {}
+        for place, name in enumerate(ESTIMATORS):
+            tried = {factor: regrets[game, f"{name} x{factor:g}"] for factor in sizes.multipliers}
+            _points(axes, place, SHORT[name], sizes.multipliers, [interval(one) for one in tried.values()])
+            chosen[name] = _least(tried)
+        axes.set(xscale="log", title=game)
+        best = {name: f"{name} x{factor:g}" for name, factor in chosen.items()}
+        plain, adapted = (regrets[game, best[name]] for name in ESTIMATORS)
+        chance = sign_flips(adapted - plain, np.random.default_rng(SEED)).p
+        tuned = [f"{words(interval(regrets[game, label]))} (x{label.split('x')[-1]})" for label in best.values()]
+        rows.append([game, *tuned, words(interval(adapted - plain)), f"{chance:.3f}"])
+    for axes in grid[-1]:
+        axes.set_xlabel("multiple of the theorem's rate")
+    table(["world, losses, delay", "plain, best rate", "adapted, best rate", "adapted - plain", "p"], rows)
+    _per_rate(regrets, spec, sizes)
+    return _finished(figure, grid, "regret", sizes.multipliers)
+
+
+def _per_rate(regrets: dict[tuple[str, str], Floats], spec: Spec, sizes: Sizes) -> None:
+    """The difference at every rate, not only at the best."""
+    rows = []
+    for game, factor in product(spec.games, sizes.multipliers):
+        plain, adapted = (regrets[game, f"{name} x{factor:g}"] for name in ESTIMATORS)
+        rows.append([game, f"x{factor:g}", words(interval(plain)), words(interval(adapted - plain))])
+    table(["world, losses, delay", "rate", "plain", "adapted - plain"], rows)
+
+
+# --- 2: other noises --------------------------------------------------------------------------------------------------
+
+
+def noises(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
+    """Do other perturbations change the stability?"""
+    tasks = {
+        (noise, spread): [Stability(noise, spread, sizes.stability_rounds, seed) for seed in range(sizes.seeds)]
+        for noise, spread in product(NOISES, sizes.deviations)
+    }
+    results = gathered((one for several in tasks.values() for one in several), folder / "noises", workers)
+    found = {pair: _columns([results[one] for one in several]) for pair, several in tasks.items()}
+    for columns in found.values():
+        columns["ratio"] = columns["stability"] * columns["deviation"] / columns["squares"]
+    best = {noise: _least({spread: found[noise, spread]["regret"] for spread in sizes.deviations}) for noise in NOISES}
+    reference = found["laplace", best["laplace"]]["regret"]  # in games of the same losses
+    for columns in found.values():
+        columns["more"] = columns["regret"] - reference
+    figure, grid = _grid(1, len(PANELS))
+    for axes, (column, title) in zip(grid.flat, PANELS.items(), strict=True):
+        for place, noise in enumerate(NOISES):
+            means = [interval(found[noise, spread][column]) for spread in sizes.deviations]
+            nudged = np.array(sizes.deviations) * 1.06 ** (place - 1.5)  # bars beside each other
+            _points(axes, place, noise, nudged, means)
+        axes.set(xscale="log", title=title, xlabel="deviation of the noise / sqrt(HSAK)")
+    grid[0, 1].set_yscale("log")
+    rows = []
+    for noise in NOISES:
+        columns = found[noise, best[noise]]
+        shown = [words(interval(columns[name]), 2 if name == "ratio" else 1) for name in ("regret", *PANELS)]
+        greatest = max(float(found[noise, spread]["ratio"].max()) for spread in sizes.deviations)
+        steps = [f"{single_step_ratio(noise, chance):.3g}" for chance in VISITS]
+        rows.append([noise, f"{best[noise]:g}", *shown, f"{greatest:.2f}", *steps])
+    heads = ["noise", "best deviation", "regret", "more than Laplace", "movement", "ratio", "greatest ratio of a game"]
+    table([*heads, *(f"single step, chance {chance:g}" for chance in VISITS)], rows)
+    return _finished(figure, grid, "")
+
+
+def _columns(results: Sequence[dict[str, float]]) -> dict[str, Floats]:
+    return {name: np.array([one[name] for one in results]) for name in results[0]}
+
+
+# --- 3: the exponent on the hard instance -----------------------------------------------------------------------------
+
+
+def stream_ladders(sizes: Sizes) -> list[Ladder]:
+    """Each length tuned for itself; the good arm is not the one that the stream starts at."""
+    world = {"name": "switching-bandit", "n_arms": 2, "seed": 0}
+    return [
+        Ladder(name, "steps", sizes.rungs, {"instance": world, "losses": losses}, {"name": name}, PROVED[name])
+        for losses, name in product(HARD, STREAMS)
+    ]
+
+
+def exponents(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
+    """What does the regret of infinite-horizon FTPL grow like where switching is hard?"""
+    ladders = stream_ladders(sizes)
+    spec = spec_of("hidden walks", ladders, sizes.seeds)
+    with Store(folder / "streams") as store:
+        run(spec, store, Given(workers, WORKERS))
+        climbs = climb(spec, store, ladders)
+        samples = final_regrets(spec, store)
+        switches = {pair: _entering(spec, store, pair) for pair in samples}
+    figure, grid = _grid(1, len(HARD))
+    rows = []
+    for axes, losses in zip(grid[0], HARD, strict=True):
+        for place, one in enumerate(one for one in climbs if one.ladder.game["losses"] == losses):
+            ladder = one.ladder
+            pairs = [(ladder.label(rung), ladder.player) for rung in ladder.rungs]
+            means = [interval(samples[pair]) for pair in pairs]
+            _points(axes, place, SHORT[ladder.name], np.array(ladder.rungs), means)
+            _slope(axes, ladder.rungs, one.regret, PROVED[ladder.name], COLORS[place])
+            paid = [f"{words(mean, 0)}; {switches[pair].mean():.0f}" for pair, mean in zip(pairs, means, strict=True)]
+            rows.append([f"{SHORT[ladder.name]}, {losses}", *paid, words(one.exponent, 2), f"{ladder.proved:.2f}"])
+        axes.set(xscale="log", yscale="log", xlabel="steps T", title=f"switching bandit, {losses}")
+    table(["learner, losses", *(f"T = {rung:,}" for rung in sizes.rungs), "exponent", "proved"], rows)
+    return _finished(figure, grid, "regret", sizes.rungs)
+
+
+def _entering(spec: Spec, store: Store, pair: tuple[str, str]) -> Floats:
+    records = (store.read(one.id) for one in spec.first() if (one.game, one.learner) == pair)
+    return np.array([one.curve.paid_entering[-1] for one in records if one.curve])
+
+
+def _slope(axes: Axes, x: Sequence[int], y: Floats, exponent: float, color: str) -> None:
+    """A power through the geometric middle of the points."""
+    middle = np.exp(np.log(x).mean()), np.exp(np.log(np.abs(y)).mean())
+    axes.plot(x, middle[1] * (np.array(x) / middle[0]) ** exponent, "--", color=color, linewidth=1.0)
+
+
+# --- 4: kernels that change -------------------------------------------------------------------------------------------
+
+
+def rivers(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
+    """What do learners pay that are not told that the current changes?"""
+    tasks = {
+        (current, learner): [Swim(current, learner, sizes.swims, seed) for seed in range(sizes.swim_seeds)]
+        for current, learner in product(CURRENTS, LEARNERS)
+    }
+    results = gathered((one for several in tasks.values() for one in several), folder / "rivers", workers)
+    figure, grid = _grid(2, 2)
+    rows = []
+    for axes, current in zip(grid.flat, CURRENTS, strict=True):
+        for place, learner in enumerate(LEARNERS):
+            whole = [one for one in (results[task] for task in tasks[current, learner]) if not one["empty"]]
+            empty = f"{sizes.swim_seeds - len(whole)} of {sizes.swim_seeds}"
+            if not whole:
+                rows.append([current, learner, "", "", "", empty])
+                continue
+            columns = _columns(whole)
+            counts = range(min(EDGES, sizes.swims))
+            _points(axes, place, learner, np.array(counts), [interval(columns[f"changes {m}"]) for m in counts])
+            shown = [words(interval(columns[name]), 0) for name in ("changes 0", f"changes {counts[-1]}", "dynamic")]
+            rows.append([current, learner, *shown, empty])
+        axes.set(title=current, xticks=range(0, EDGES, 3))
+    for axes in grid[-1]:
+        axes.set_xlabel("changes that the comparator is allowed")
+    table(["current", "learner", "static", f"{EDGES - 1} changes", "each round", "empty boxes"], rows)
+    return _finished(figure, grid, "regret")
+
+
+# --- figures and the command ------------------------------------------------------------------------------------------
+
+
+def _grid(rows: int, columns: int) -> tuple[Figure, Any]:
+    return pyplot.subplots(
+        rows, columns, figsize=(1.2 + 3.3 * columns, 0.9 + 2.5 * rows), layout="constrained", squeeze=False
+    )
+
+
+def _points(axes: Axes, place: int, label: str, x: Any, means: Sequence[Estimate]) -> None:
+    value, low, high = (np.array([float(np.ravel(part)[0]) for part in column]) for column in zip(*means, strict=True))
+    bars = np.abs(np.nan_to_num(np.stack([value - low, high - value])))
+    look: dict[str, Any] = {"color": COLORS[place], "marker": MARKERS[place], "capsize": 2.5, "elinewidth": 1.0}
+    axes.errorbar(x, value, bars, label=label, **look)
+
+
+def _finished(figure: Figure, grid: Any, label: str, ticks: Sequence[float] = ()) -> Figure:
+    for axes in grid[:, 0]:
+        axes.set_ylabel(label)
+    for axes in grid.flat:
+        plain_logarithms(axes)
+        if ticks:
+            axes.set_xticks(ticks, [f"{tick:,g}" for tick in ticks])
+            axes.set_xticks([], minor=True)
+    handles, labels = grid.flat[0].get_legend_handles_labels()
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=2 if len(labels) > 3 else len(labels), frameon=False
+    )
+    return figure
+
+
+QUESTIONS: dict[str, Callable[[Path, Sizes, Executor], Figure]] = {
+    "delays": delays,
+    "noises": noises,
+    "exponents": exponents,
+    "rivers": rivers,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="where every run leaves a file; runs that have one are not repeated")
+    parser.add_argument("questions", nargs="*", metavar="QUESTION", help=f"of {', '.join(QUESTIONS)}; all if none")
+    parser.add_argument("--quick", action="store_true", help="a small form; its figures go to the folder")
+    given = parser.parse_args(arguments)
+    unknown = set(given.questions) - set(QUESTIONS)
+    if unknown:
+        parser.error(f"no question {', '.join(sorted(unknown))}; known: {', '.join(QUESTIONS)}")
+    matplotlib.use("svg")
+    place = given.folder if given.quick else FIGURES
+    given.folder.mkdir(parents=True, exist_ok=True)
+    with _workers(given.quick) as workers, matplotlib.rc_context(STYLE):
+        for name in given.questions or QUESTIONS:
+            figure = QUESTIONS[name](given.folder, QUICK if given.quick else FULL, workers)
+            figure.savefig(place / f"open-{name}.svg", metadata={"Date": None})
+            pyplot.close(figure)
+            print(f"drawn: open-{name}.svg", flush=True)
+
+
+def _workers(quick: bool) -> Executor:
+    return ThreadPoolExecutor(1) if quick else ProcessPoolExecutor(WORKERS, get_context("spawn"))
+
+
+if __name__ == "__main__":
+    main()
