@@ -4,7 +4,7 @@ The paper keeps, for each row, `|P(y) - mean(y)| <= radius(y)` and intersects wi
 (its equations for the confidence set; the radius is that of Jin et al. 2022).
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from math import log
 from typing import Any, Self
@@ -162,11 +162,11 @@ class BernsteinBox(CompiledDynamics):
         self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], uniforms: Floats
     ) -> Bools:
         """Whether policy `i` visits its pair of the segment `[n]`: with the greatest chance that the box allows."""
-        met = np.empty(len(actions), dtype=bool)
-        for step in np.unique(steps):
+        met, policies = np.empty(len(actions), dtype=bool), one_hot(actions, self.shape[2])
+        for step in sorted(set(steps.tolist())):
             chosen = steps == step
             pair = Pairs(*(axis[step : step + 1] for axis in segment.places))
-            chances = self.greatest_visits(one_hot(actions[chosen], self.shape[2]), initial, pair)
+            chances = self.greatest_visits(policies[chosen], initial, pair)
             met[chosen] = uniforms[chosen, step] < chances[:, 0]
         return met
 
@@ -184,26 +184,41 @@ class BernsteinBox(CompiledDynamics):
         if self.radius is None or len(segment.states) < 2:
             return self
         assert self.visits is not None
-        at = segment.start + np.arange(len(segment.states) - 1)
-        place = (at, np.asarray(segment.states[:-1]), np.asarray(segment.actions[: len(at)]))
-        seen = (*place, np.asarray(segment.states[1:]))
-        require_places("segment", "hsay", seen, self.visits.shape)
-        visits = self.visits.copy()
-        np.add.at(visits, seen, 1)
-        newest_lower, newest_upper = _interval(visits[place], self.radius)
-        row_lower = np.maximum(self.lower[place], newest_lower)
-        row_upper = np.minimum(self.upper[place], newest_upper)
-        empty = _is_empty(row_lower, row_upper)
+        seen = self._entries(segment)
+        rows, visits = seen // self.shape[1], self.visits.copy()
+        visits.reshape(-1)[seen] += 1
+        newest_lower, newest_upper = _interval(_by_row(visits)[rows], self.radius)
         lower, upper = self.lower.copy(), self.upper.copy()
-        lower[place] = np.where(empty[:, None], newest_lower, row_lower)
-        upper[place] = np.where(empty[:, None], newest_upper, row_upper)
-        return replace(self, lower=lower, upper=upper, visits=visits, fallbacks=self.fallbacks + int(empty.sum()))
+        row_lower = np.maximum(_by_row(lower)[rows], newest_lower)
+        row_upper = np.minimum(_by_row(upper)[rows], newest_upper)
+        empty = _is_empty(row_lower, row_upper)
+        row_lower[empty], row_upper[empty] = newest_lower[empty], newest_upper[empty]
+        _by_row(lower)[rows], _by_row(upper)[rows] = row_lower, row_upper
+        fallbacks = self.fallbacks + int(np.count_nonzero(empty))
+        return self._sound(lower=read_only(lower), upper=read_only(upper), visits=visits, fallbacks=fallbacks)
 
     def require_closed(self, initial: int) -> None:
         """Nothing to refuse: every row of a box holds a distribution."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BernsteinBox, (self.lower, self.upper, self.visits, self.radius, self.fallbacks)
+
+    def _entries(self, segment: Segment) -> NDArray[np.intp]:
+        """The transitions of a segment as places `[m]` in flat arrays; one a step, so none stands there twice."""
+        at = np.arange(segment.start, segment.stop - 1)
+        seen = (at, segment.states[:-1], segment.actions[:-1], segment.states[1:])
+        sizes = (*self.shape, self.shape[1])
+        try:
+            return np.asarray(np.ravel_multi_index(seen, sizes))
+        except ValueError:
+            require_places("segment", "hsay", seen, sizes)
+            raise
+
+    def _sound(self, **changes: Any) -> Self:
+        """The same box but for changes that need no check: to check all rows takes longer than to narrow a few."""
+        made = object.__new__(type(self))
+        vars(made).update({each.name: getattr(self, each.name) for each in fields(self)} | changes)
+        return made
 
     def _extreme_visits(self, policies: Policies, initial: int, pairs: Pairs, sign: float) -> Floats:
         require_places("pairs", "hsa", (pairs.steps, pairs.states, pairs.actions), self.shape)
@@ -232,6 +247,11 @@ def _interval(counts: NDArray[np.int64], radius: Radius) -> tuple[Floats, Floats
     mean = counts / np.maximum(1, total)
     half_width = np.where(total > 0, radius(mean, total.astype(np.float64)), 1.0)
     return np.maximum(0.0, mean - half_width), np.minimum(1.0, mean + half_width)
+
+
+def _by_row(array: NDArray[Any]) -> NDArray[Any]:
+    """A view `[hsa, y]` of a whole array `[h, s, a, y]`."""
+    return array.reshape(-1, array.shape[-1])
 
 
 def _is_empty(lower: Floats, upper: Floats) -> Bools:

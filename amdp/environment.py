@@ -133,7 +133,7 @@ def regret_of(
 
     The policies of an outside agent are not known, so it is charged with the losses that it met, not with their
     expectation: the regret is the same on average, and noisier. Trials, oracle calls and seconds are not known either,
-    and stay 0; `oracle_calls` counts the rounds.
+    and stay 0.
     """
     sums = floats("paid", paid, "k")
     require_finite("paid", sums, "k")

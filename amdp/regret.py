@@ -31,7 +31,7 @@ class Regret:
     best: Floats  # [c], of the best policy in hindsight
     best_bound: Floats  # [c], no policy pays less
     trials: NDArray[np.int64]  # [c]
-    oracle_calls: NDArray[np.int64]  # [c]
+    oracle_calls: NDArray[np.int64]  # [c], questions to a planning oracle
     paid_entering: Floats  # [c], what of `paid` was met in switches
     rebuilds: NDArray[np.int64]  # [c], rounds in which what is known of the dynamics changed
     spent: Floats = field(repr=False)  # [c, 4], seconds of the clock by `Spent`
@@ -102,12 +102,12 @@ def _columns(block: list[Round], charged: Floats) -> Floats:
     rest = [
         (
             one.trials,
-            one.trials + 1,
+            one.plans,
             one.paid_entering,
             one.rebuilt,
             *one.spent,
             *one.cpu,
-        )  # the policy played is asked for too
+        )
         for one in block
     ]
     return np.column_stack([charged, np.array(rest, dtype=np.float64)])

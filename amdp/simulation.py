@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
-from amdp.algorithms.base import Learner, Source
+from amdp.algorithms.base import Draws, Learner, Source
 from amdp.algorithms.switching import Place, PolicySwitching, Visit
 from amdp.arrays import Floats, Policies, require_index, require_whole
 from amdp.chains import rows_of
@@ -259,7 +259,7 @@ class Stepwise:
         if policy.shape != self.kernel.shape[1:]:
             raise InvalidInput(f"the policy has shape {policy.shape}; a step asks for {self.kernel.shape[1:]}, [s, a]")
         choose, move = rng.random(2)
-        action = _pick(np.cumsum(policy[place.state]), choose)
+        action = _pick(policy[place.state].cumsum(), choose)
         reached = _pick(self._below[place.state, action], move)
         step = Step(np.array([place.state]), np.array([action]), time=place.time, reached=reached)
         return Visit(NOWHERE, step, Place(place.time + 1, reached))
@@ -275,7 +275,7 @@ class Stepwise:
 
 def _pick(below: Floats, uniform: float) -> int:
     """The place that a uniform number falls on, of cumulative chances that may end a little off 1."""
-    return int(np.searchsorted(below, uniform * below[-1], side="right"))
+    return int(below.searchsorted(uniform * below[-1], side="right"))
 
 
 def _require_steps(kernel: SingleKernel, losses: LossSequence) -> None:
@@ -340,13 +340,14 @@ class Round:
     policy: Policies = field(repr=False)  # [h, s, a], as it was drawn; [s, a] if it is stationary
     segment: Segment = field(repr=False)  # the steps in which the policy was followed
     paid: float  # the sum of the losses met
-    trials: int  # policies sampled for the estimates; the oracle was asked for these and for the one played
+    trials: int  # policies sampled for the estimates
     spent: Spent = field(repr=False)  # on the clock
     cpu: Spent = field(repr=False)  # of the processor, this thread only
     rebuilt: bool  # what is known of the dynamics changed
     arrived: int  # feedbacks that arrived at its end
     entering: Segment = field(default=NOWHERE, repr=False)  # the steps before the segment, spent on a switch
     paid_entering: float = 0.0  # what of `paid` was met in them
+    plans: int = 0  # questions to a planning oracle; none of a learner that has no planner
 
     @property
     def seconds(self) -> float:
@@ -376,6 +377,7 @@ def _rounds(game: Game, learner: Learner[Source], domain: Domain, streams: Strea
     source = learner.start(domain, streams.learner)
     place = game.arena.begin()
     waiting: dict[int, _Pending] = {}
+    asked = 0
     for k in range(total):
         marks = [_now()]
         policy = source.draw(streams.learner)
@@ -399,7 +401,17 @@ def _rounds(game: Game, learner: Learner[Source], domain: Domain, streams: Strea
         clock, cpu = (Spent.between(readings) for readings in zip(*marks, strict=True))
         lost = float(table[entering.places].sum()) if len(entering.states) else 0.0
         paid = lost + float(table[segment.places].sum())
-        yield Round(k, policy, segment, paid, weights.trials, clock, cpu, rebuilt, len(arrivals), entering, lost)
+        before, asked = asked, _asked(source, asked, weights.trials)
+        plans = asked - before
+        yield Round(k, policy, segment, paid, weights.trials, clock, cpu, rebuilt, len(arrivals), entering, lost, plans)
+
+
+def _asked(source: Draws, before: int, trials: int) -> int:
+    """Plans so far: one for each policy and trial, if there is a planner; sources that plan at other times count."""
+    counted: int | None = getattr(source, "planned", None)
+    if counted is not None:
+        return counted
+    return before + trials + 1 if getattr(source, "planner", None) is not None else before
 
 
 def _now() -> tuple[float, float]:

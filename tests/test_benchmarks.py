@@ -117,6 +117,8 @@ def test_a_fresh_process_reports_its_seconds_and_its_output() -> None:
         ("ftpl", "long-run"),
         ("projections", "grid"),
         ("stationary", "deterministic"),
+        ("table", "o-reps"),
+        ("table", "fpl-with-start-mass"),
     ],
 )
 def test_the_other_suites_run(suite: str, case: str, tmp_path: Path) -> None:

@@ -167,6 +167,23 @@ def test_boxes_are_nested_and_shrink_where_something_was_seen(seed: int) -> None
         box = narrower
 
 
+@settings(max_examples=20)
+@given(seed=seeds)
+def test_a_narrowed_box_is_what_its_bounds_make_when_they_are_checked(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape = (3, int(rng.integers(2, 20)), 2)
+    p, policy = random_rows(shape, rng), random_policies(1, shape, rng)[0]
+    box = BernsteinBox.vacuous(shape, Radius.jin_2020(shape, 100, scale=float(10.0 ** rng.uniform(-4, 0))))
+    for _ in range(10):
+        assert box.rows is box.rows  # laid out once, and not handed on
+        box = box.narrow(walk(p, policy, rng))
+        checked = BernsteinBox(box.lower, box.upper, box.visits, box.radius, box.fallbacks)
+        for part, again in zip(box.rows, checked.rows, strict=True):
+            assert_array_equal(part, again)
+        assert not box.lower.flags.writeable
+        assert not box.upper.flags.writeable
+
+
 def test_narrowing_intersects_the_intervals_of_all_times() -> None:
     rng = np.random.default_rng(1)
     p, policy = random_rows(SHAPE, rng), random_policies(1, SHAPE, rng)[0]

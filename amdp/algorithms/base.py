@@ -15,7 +15,11 @@ from amdp.mdp import Domain
 
 
 class Draws(Protocol):
-    """A distribution over policies."""
+    """A distribution over policies.
+
+    One that asks a planning oracle for each policy has a `planner`; one that asks it at other times has `planned`, how
+    often it did so far. Others are counted without plans.
+    """
 
     @property
     def domain(self) -> Domain:

@@ -13,6 +13,8 @@ import numpy as np
 from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
 
+MOST_EXPLORATION = 0.5  # the share of choices that tunings spread evenly
+
 
 @dataclass(frozen=True)
 class Bound:
@@ -68,7 +70,7 @@ def ftpl_bound(shape: Shape, rounds: int, rate: float, limit: int, total_delay: 
 def o_reps_full(shape: Shape, rounds: int, rate: float) -> Bound:
     """`H ln(SA) / rate + rate HK`; at the tuned rate `2 H sqrt(K ln SA)` [confirmed: Zimin and Neu 2013]."""
     steps, states, actions = shape
-    return Bound(_over(steps * log(states * actions), rate), rate * steps * rounds)
+    return Bound(over(steps * log(states * actions), rate), rate * steps * rounds)
 
 
 def o_reps(shape: Shape, rounds: int, rate: float, gamma: float = 0.0) -> Bound:
@@ -78,7 +80,7 @@ def o_reps(shape: Shape, rounds: int, rate: float, gamma: float = 0.0) -> Bound:
     """
     steps, states, actions = shape
     pairs = steps * states * actions
-    return Bound(_over(steps * log(states * actions), rate), rate * pairs * rounds, gamma * pairs * rounds)
+    return Bound(over(steps * log(states * actions), rate), rate * pairs * rounds, gamma * pairs * rounds)
 
 
 def hedge(shape: Shape, rounds: int, rate: float, n_policies: int, gamma: float = 0.0, waited: int = 0) -> Bound:
@@ -90,7 +92,7 @@ def hedge(shape: Shape, rounds: int, rate: float, n_policies: int, gamma: float 
     steps, states, actions = shape
     pairs = steps * states * actions
     return Bound(
-        _over(log(n_policies), rate),
+        over(log(n_policies), rate),
         rate * steps * pairs * rounds / 2.0,
         gamma * pairs * rounds,
         rate * steps**2 * waited,
@@ -104,6 +106,12 @@ def uob_reps_order(shape: Shape, rounds: int) -> float:
     """`H^2 S sqrt(AK)`: UOB-REPS and UC-O-REPS [confirmed: Jin et al. 2020; Rosenberg and Mansour 2019]."""
     steps, states, actions = shape
     return float(steps**2 * states * sqrt(actions * rounds))
+
+
+def delayed_ftpl_order(shape: Shape, rounds: int, total_delay: int) -> float:
+    """`H^2 S sqrt(AK) + H^1.5 sqrt(SAD)` [Dai, Luo and Chen 2022]."""
+    steps, states, actions = shape
+    return uob_reps_order(shape, rounds) + float(steps**1.5 * sqrt(states * actions * total_delay))
 
 
 def delayed_hedge_order(shape: Shape, rounds: int, total_delay: int) -> float:
@@ -206,7 +214,8 @@ def chance_of_failure(rounds: int, delta: float | None) -> float:
     return chance
 
 
-def _over(distance: float, rate: float) -> float:
+def over(distance: float, rate: float) -> float:
+    """`distance / rate`, what a learner pays for not knowing the best policy; infinite at rate 0."""
     if distance == 0.0:  # one policy only: the start is the best
         return 0.0
     return distance / rate if rate > 0.0 else np.inf

@@ -1,7 +1,7 @@
 """The paper's Table 1 as data, and the related work that it mentions: one row, one learner.
 
 Bounds are orders of growth in this library's letters: `H` steps, `S` states, `A` actions, `K` episodes, `T` steps of a
-stream, `D` total delay or diameter, `tau` mixing time.
+stream, `D` total delay, `diam` diameter, `tau` mixing time.
 """
 
 from dataclasses import dataclass
@@ -61,6 +61,7 @@ class Provenance(StrEnum):
 
     PAPER = "the paper"
     SOURCE = "its source, constants derived"
+    VARIANT = "a variant of its source"
     RECONSTRUCTION = "reconstruction"
 
 
@@ -106,7 +107,8 @@ _E, _S = Setting.EPISODES, Setting.STREAM
 _KNOWN, _UNKNOWN, _COMMUNICATING = Transitions.KNOWN, Transitions.UNKNOWN, Transitions.COMMUNICATING
 _BANDIT, _FULL, _DELAYED = Feedback.BANDIT, Feedback.FULL, Feedback.DELAYED
 _POLY, _ORACLE, _EXP = Efficiency.POLYNOMIAL, Efficiency.ORACLE, Efficiency.EXPONENTIAL
-_PAPER, _SOURCE, _GUESS = Provenance.PAPER, Provenance.SOURCE, Provenance.RECONSTRUCTION
+_PAPER, _SOURCE = Provenance.PAPER, Provenance.SOURCE
+_VARIANT, _GUESS = Provenance.VARIANT, Provenance.RECONSTRUCTION
 _FTPL, _OMD, _PO = Method.FTPL, Method.OMD, Method.POLICY
 _DAI = "Dai, Luo and Chen 2022"
 _CT = "Chandrasekaran and Tewari 2021"
@@ -133,27 +135,28 @@ TABLE = (
     Row("MDP-E", "mdp-e", _S, Transitions.ERGODIC, _FULL, "tau^2 sqrt(T)", 1 / 2, _OMD, _POLY,
         "S^3 + S^2 A", _SOURCE, "Even-Dar, Kakade and Mansour 2009"),
     Row("FPL over closed walks", "ct-deterministic", _S, Transitions.DETERMINISTIC, _FULL, "S^4 sqrt(T)", 1 / 2, _FTPL,
-        _POLY, "S^4 A when the leader may have changed", _SOURCE, _CT),
-    Row("FPL, noise for each policy", "ct-communicating", _S, _COMMUNICATING, _FULL, "D^2 sqrt(ST)", 1 / 2, _FTPL,
+        _POLY, "S^4 A when the leader may have changed", _VARIANT, _CT),
+    Row("FPL, noise for each policy", "ct-communicating", _S, _COMMUNICATING, _FULL, "diam^2 sqrt(ST)", 1 / 2, _FTPL,
         _EXP, "A^S S^2", _SOURCE, _CT),
     Row("MDP-Exp3", "mdp-exp3", _S, Transitions.ERGODIC, _BANDIT, "sqrt(tau^3 A T)", 1 / 2, _OMD, _POLY,
         "S^3 + N S^2", _SOURCE, "Neu, Gyorgy, Szepesvari and Antos 2014"),
     Row("Dekel-Hazan", "dekel-hazan", _S, Transitions.DETERMINISTIC, _BANDIT, "S^3 A T^(2/3)", 2 / 3, _OMD, _POLY,
         "S^4 A a block", _GUESS, "Dekel and Hazan 2013"),
-    Row("FTPL, infinite horizon", "ftpl-infinite", _S, _COMMUNICATING, _BANDIT, "A^(1/2) (SD)^(2/3) T^(5/6)", 5 / 6,
+    Row("FTPL, infinite horizon", "ftpl-infinite", _S, _COMMUNICATING, _BANDIT, "A^(1/2) (S diam)^(2/3) T^(5/6)", 5 / 6,
         _FTPL, _ORACLE, "stationary plans, one a trial", _PAPER, _DAI),
-    Row("Hedge, infinite horizon", "hedge-infinite", _S, _COMMUNICATING, _BANDIT, "A^(1/3) (SDT)^(2/3)", 2 / 3, _OMD,
-        _EXP, "A^S evaluations an epoch", _PAPER, _DAI),
+    Row("Hedge, infinite horizon", "hedge-infinite", _S, _COMMUNICATING, _BANDIT, "A^(1/3) (S diam T)^(2/3)", 2 / 3,
+        _OMD, _EXP, "A^S evaluations an epoch", _PAPER, _DAI),
     Row("O-REPS, full information", "o-reps-full", _E, _KNOWN, _FULL, "H sqrt(K)", 1 / 2, _OMD, _POLY,
         "a projection", _SOURCE, "Zimin and Neu 2013", printed=False),
     Row("FPL", "fpl", _E, _KNOWN, _FULL, "H^2 sqrt(K)", 1 / 2, _FTPL, _POLY,
         "one plan of HS^2A", _SOURCE, "Wang and Dong 2020", printed=False),
     Row("FPOP", "fpl", _E, _UNKNOWN, _FULL, "H^2 S sqrt(AK)", 1 / 2, _FTPL, _POLY,
-        "one extended plan", _SOURCE, "Neu, Gyorgy and Szepesvari 2012", printed=False),
-    Row("UC-O-REPS", "uc-o-reps-bernstein", _E, _UNKNOWN, _FULL, "H^2 S sqrt(AK)", 1 / 2, _OMD, _POLY,
-        "a projection over a box", _SOURCE, "Rosenberg and Mansour 2019", printed=False),
+        "one extended plan", _VARIANT, "Neu, Gyorgy and Szepesvari 2012; refined by Wang and Dong 2020",
+        printed=False),
+    Row("UC-O-REPS (Bernstein)", "uc-o-reps-bernstein", _E, _UNKNOWN, _FULL, "H^2 S sqrt(AK)", 1 / 2, _OMD, _POLY,
+        "a projection over a box", _VARIANT, "Rosenberg and Mansour 2019", printed=False),
     Row("Bandit O-SSP", "o-ssp", _E, Transitions.REACHABLE, _BANDIT, "H^2 sqrt(AK) / alpha", 1 / 2, _PO, _POLY,
-        "HS^2A", _SOURCE, "Neu, Gyorgy and Szepesvari 2010", printed=False),
+        "HS^2A", _GUESS, "Neu, Gyorgy and Szepesvari 2010", printed=False),
     Row("Optimistic POMD", "pomd", _E, _UNKNOWN, _BANDIT, "H^2 S sqrt(A) K^(2/3)", 2 / 3, _PO, _POLY,
         "H^2 S^2 A", _SOURCE, "Shani, Efroni, Rosenberg and Mannor 2020", printed=False),
     Row("Dilated bonuses", "dilated-bonus", _E, _UNKNOWN, _BANDIT, "H^3 S sqrt(AK) + H^4", 1 / 2, _PO, _POLY,

@@ -89,16 +89,17 @@ class PlannedLeader:
     total: Floats = field(repr=False)  # [t, s, a], losses so far and noise
     actions: Actions  # [s]
     at: Floats = field(repr=False)  # [s], where it would be in the next step
+    planned: int = 1  # questions to the oracle so far
 
     @classmethod
-    def of(cls, planner: Planner, total: Floats, time: int) -> "PlannedLeader":
+    def of(cls, planner: Planner, total: Floats, time: int, planned: int = 1) -> "PlannedLeader":
         """For what is known at a step."""
         domain = planner.domain
         assert isinstance(domain.dynamics, SingleKernel)
         # A policy that is only feasible would be drawn from another law than the analysis speaks of.
         actions = planner.minimize(total[None]).require(Status.OPTIMAL).actions[0]
         moves = chains(rows_of(domain.dynamics), one_hot(actions, domain.shape[2])[None])
-        return cls(planner, total, actions, laws(moves, domain.initial, time, time + 1)[0, 0])
+        return cls(planner, total, actions, laws(moves, domain.initial, time, time + 1)[0, 0], planned)
 
     def heard(self, table: Floats, time: int, luck: Luck) -> "PlannedLeader":
         """Ask again; a leader that pays nothing leads on."""
@@ -106,7 +107,7 @@ class PlannedLeader:
         total[time] += table
         states = np.arange(len(self.at))
         if self.at @ table[states, self.actions] > 0.0:
-            return self.of(self.planner, total, time + 1)
+            return self.of(self.planner, total, time + 1, self.planned + 1)
         domain = self.planner.domain
         assert isinstance(domain.dynamics, SingleKernel)
         return replace(self, total=total, at=self.at @ rows_of(domain.dynamics)[states, self.actions])

@@ -16,6 +16,7 @@ from amdp.dynamics import Segment
 from amdp.errors import InvalidInput
 from amdp.feedback import Bandit, Feedback, Weights
 from amdp.mdp import Domain
+from amdp.oracles.base import Planner
 
 Make = Callable[[Domain, int], Learner[Any]]  # a learner tuned for a domain and a guess
 
@@ -31,6 +32,18 @@ class Life:
     number: int = 0
     used: int = 0  # of the guess
     outstanding: int = 0  # rounds of this life whose feedback has not come
+    earlier: int = 0  # plans of the lives before, where they are counted
+
+    @property
+    def planner(self) -> Planner | None:
+        """That of the learner inside, if it has one."""
+        return getattr(self.source, "planner", None)
+
+    @property
+    def planned(self) -> int | None:
+        """Questions to the oracle so far, where the learner inside counts them."""
+        here: int | None = getattr(self.source, "planned", None)
+        return None if here is None else self.earlier + here
 
     @property
     def domain(self) -> Domain:
@@ -66,7 +79,7 @@ class Doubling(ABC):
 
     def start(self, domain: Domain, rng: np.random.Generator) -> Life:
         """The first life."""
-        return self._born(domain, rng, self.first, 0)
+        return self._born(domain, rng, self.first)
 
     def observe(self, life: Life, segment: Segment) -> Life:
         """One round is over; it may be the last of this life."""
@@ -75,7 +88,7 @@ class Doubling(ABC):
         older = replace(life, source=source, used=used, outstanding=life.outstanding + 1)
         if not self.is_over(older):
             return older
-        return self._born(older.domain, older.rng, 2 * older.guess, older.number + 1)
+        return self._born(older.domain, older.rng, 2 * older.guess, older.number + 1, older.planned or 0)
 
     def weigh(self, life: Life, segment: Segment, rng: np.random.Generator) -> Weights:
         """As the learner inside does, marked with the number of its life."""
@@ -88,9 +101,9 @@ class Doubling(ABC):
         source = life.learner.learn(life.source, feedback)
         return replace(life, source=source, outstanding=life.outstanding - 1)
 
-    def _born(self, domain: Domain, rng: np.random.Generator, guess: int, number: int) -> Life:
+    def _born(self, domain: Domain, rng: np.random.Generator, guess: int, number: int = 0, earlier: int = 0) -> Life:
         learner = self.make(domain, guess)
-        return Life(learner, learner.start(domain, rng), rng, guess, number)
+        return Life(learner, learner.start(domain, rng), rng, guess, number, earlier=earlier)
 
 
 class UnknownRounds(Doubling):

@@ -158,6 +158,11 @@ class Follower:
     time: int
     state: int
 
+    @property
+    def planned(self) -> int:
+        """Questions of the leader to a planning oracle so far."""
+        return getattr(self.leader, "planned", 0)
+
     def draw(self, rng: np.random.Generator) -> Policies:
         """The next choice `[s, a]`, without luck."""
         _, states, actions = self.domain.shape

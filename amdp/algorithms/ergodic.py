@@ -22,8 +22,9 @@ from typing import Self
 
 import numpy as np
 
-from amdp.algorithms.bounds import require_rate, require_rounds
+from amdp.algorithms.bounds import MOST_EXPLORATION, over, require_rate, require_rounds
 from amdp.algorithms.recipes import Terms
+from amdp.algorithms.steps import stationary
 from amdp.arrays import Floats, Policies, require_whole
 from amdp.chains import rows_of
 from amdp.dynamics import Segment, Shape
@@ -31,8 +32,6 @@ from amdp.ergodicity import Chain, Mixing, least_arrival, least_visits, require_
 from amdp.errors import InvalidInput
 from amdp.feedback import Bandit, Feedback, FullInformation, Weights
 from amdp.mdp import Domain, StationaryPolicies
-
-MOST_EXPLORATION = 0.5
 
 
 @dataclass(frozen=True)
@@ -96,7 +95,7 @@ class MdpE:
     @classmethod
     def tuned(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
         """The rate that balances the bound; with one state, `sqrt(8 ln A / T)`."""
-        known = _stationary(domain)
+        known = stationary(domain)
         found = require_mixing(known.dynamics)
         return cls(multiplier * sqrt(log(known.shape[2]) / (require_rounds(rounds) * _unrest(found))))
 
@@ -107,7 +106,7 @@ class MdpE:
 
     def start(self, domain: Domain, rng: np.random.Generator) -> Experts:
         """All actions alike."""
-        known = _stationary(domain)
+        known = stationary(domain)
         require_mixing(known.dynamics)
         return Experts(known, Rule(rows_of(known.dynamics), np.zeros(known.shape[1:])))
 
@@ -133,11 +132,11 @@ class MdpE:
         """
         if waited:
             return None
-        known = _stationary(domain)
+        known = stationary(domain)
         found = require_mixing(known.dynamics)
         spread = _spread(found)
         return ErgodicBound(
-            _penalty(known.shape[2], self.rate),
+            over(log(known.shape[2]), self.rate),
             self.rate * rounds * spread**2 / 8.0,
             0.0,
             self.rate * rounds * (_unrest(found) - spread**2 / 8.0),
@@ -152,6 +151,8 @@ class LateExperts:
     domain: StationaryPolicies
     rule: Rule = field(repr=False)
     laws: Floats = field(repr=False)  # [i, s], of the present state given the last pairs, that of `len(laws)` ago first
+    likely: float  # half the least visit chance of a policy
+    unlikely: int = 0  # steps whose state had a smaller chance, looking back: their estimates are larger than planned
     waiting: tuple[Floats, ...] = field(default=(), repr=False)  # Q of the last steps, the oldest first
     last: Segment | None = field(default=None, repr=False)  # the step just played
 
@@ -183,22 +184,24 @@ class MdpExp3:
     def tuned(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
         """`N = ceil(1 + tau ln T)`, rate `sqrt(beta ln A / (tau^3 AT))`, exploration `2 (2 tau + 3) A rate / beta`.
 
-        `beta` is the least visit chance of a policy; `tau` counts as 1 if it is less, but for `N`. The exploration is
-        at most 1/2; where it is less, `rate |Q| <= 1` as long as `mu(s_t) >= beta / 2`.
+        `beta` is the least visit chance of a policy; `tau` counts as 1 if it is less, but for `N`. The rate, scaled by
+        `multiplier`, is at most what keeps the exploration at 1/2: then `rate |Q| <= 1` as long as
+        `mu(s_t) >= beta / 2`. The state counts the steps in which it was less.
         """
-        known = _stationary(domain)
+        known = stationary(domain)
         found = require_mixing(known.dynamics)
         require_visits(known.dynamics)
         beta = least_visits(known.dynamics).value
         actions, slow = known.shape[2], max(1.0, found.time)
-        rate = multiplier * sqrt(beta * log(actions) / (slow**3 * actions * require_rounds(rounds)))
-        exploration = min(MOST_EXPLORATION, 2.0 * (2.0 * slow + 3.0) * actions * rate / beta)
-        return cls(rate, exploration, _lookback(found, rounds))
+        wanted = multiplier * sqrt(beta * log(actions) / (slow**3 * actions * require_rounds(rounds)))
+        share = 2.0 * (2.0 * slow + 3.0) * actions / beta  # of the exploration, for a rate of 1
+        rate = min(wanted, MOST_EXPLORATION / share)
+        return cls(rate, min(MOST_EXPLORATION, share * rate), _lookback(found, rounds))
 
     @classmethod
     def balanced(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
         """The same `N`, no exploration, and the rate that balances the bound, whose proof does without exploration."""
-        known = _stationary(domain)
+        known = stationary(domain)
         found, (_, states, actions) = require_mixing(known.dynamics), known.shape
         require_visits(known.dynamics)
         lookback = _lookback(found, rounds)
@@ -215,11 +218,11 @@ class MdpExp3:
 
     def start(self, domain: Domain, rng: np.random.Generator) -> LateExperts:
         """All actions alike."""
-        known = _stationary(domain)
+        known = stationary(domain)
         require_mixing(known.dynamics)
         require_visits(known.dynamics)
         rule = Rule(rows_of(known.dynamics), np.zeros(known.shape[1:]), self.exploration)
-        return LateExperts(known, rule, np.empty((0, known.shape[1])))
+        return LateExperts(known, rule, np.empty((0, known.shape[1])), least_visits(known.dynamics).value / 2.0)
 
     def weigh(self, source: LateExperts, segment: Segment, rng: np.random.Generator) -> Weights:
         """One over the chance of the pair, looking back; 0 where that is not possible yet."""
@@ -230,9 +233,11 @@ class MdpExp3:
 
     def observe(self, source: LateExperts, segment: Segment) -> LateExperts:
         """Move all laws by the policy that was played; the newest begins with the pair that was met."""
-        onward = source.laws[len(source.laws) == self.lookback :] @ source.rule.chain.moves
+        full = len(source.laws) == self.lookback
+        onward = source.laws[full:] @ source.rule.chain.moves
         latest = source.rule.rows[segment.states[0], segment.actions[0]]
-        return replace(source, laws=np.concatenate([onward, latest[None]]), last=segment)
+        unlikely = source.unlikely + int(full and source.laws[0, segment.states[0]] < source.likely)
+        return replace(source, laws=np.concatenate([onward, latest[None]]), unlikely=unlikely, last=segment)
 
     def learn(self, source: LateExperts, feedback: Feedback) -> LateExperts:
         """The average-loss value of the estimate joins the queue; the one whose time has come moves the scores."""
@@ -247,14 +252,14 @@ class MdpExp3:
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> ErgodicBound | None:
         """The bound of docs/ergodic.md; None with delays, or if a state can be missed `N` steps after any other."""
-        known = _stationary(domain)
+        known = stationary(domain)
         found, (_, states, actions) = require_mixing(known.dynamics), known.shape
         floor = least_arrival(known.dynamics, self.lookback)
         if waited or floor <= 0.0:
             return None
         several = float(states > 1)
         return ErgodicBound(
-            _penalty(actions, self.rate),
+            over(log(actions), self.rate),
             self.rate * rounds * _noise(found, known.shape, floor, self.lookback),
             self.exploration * rounds * _spread(found),
             rounds * (self.rate * _drift(found, states) + several * found.contraction ** (self.lookback - 1)),
@@ -295,21 +300,6 @@ def _drift(found: Mixing, states: int) -> float:
     """What a rate of 1 moves the state's law away from the stationary one, a step."""
     reach = found.influence * found.memory
     return states * found.influence * found.memory**2 * (1.0 + reach / 4.0)
-
-
-def _penalty(actions: int, rate: float) -> float:
-    if actions == 1:
-        return 0.0
-    return log(actions) / rate if rate > 0.0 else np.inf
-
-
-def _stationary(domain: Domain) -> StationaryPolicies:
-    if not isinstance(domain, StationaryPolicies):
-        raise InvalidInput(
-            f"ergodic learners play StationaryPolicies in a Stepwise arena, not {type(domain).__name__}: an unbroken "
-            "stream has no episodes"
-        )
-    return domain
 
 
 def _require_on_time(last: Segment | None, feedback: Feedback) -> None:

@@ -205,4 +205,7 @@ def _at_least_one(rounds: int) -> int:
 
 def _require_episodes(domain: Domain) -> None:
     if isinstance(domain, StationaryPolicies):
-        raise InvalidInput("these parameters are for episodes; for stationary policies see FtplTuning")
+        raise InvalidInput(
+            "these parameters are for episodes; in a stream of steps use ftpl-infinite: see FtplTuning; with full "
+            "information fll"
+        )

@@ -270,7 +270,9 @@ class Hedge:
 
 def _require_episodes(domain: Domain) -> None:
     if isinstance(domain, StationaryPolicies):
-        raise InvalidInput("these parameters are for episodes; for stationary policies see HedgeTuning")
+        raise InvalidInput(
+            "these parameters are for episodes; in a stream of steps use hedge-infinite: see HedgeTuning"
+        )
 
 
 def _deciding(domain: Domain) -> Bools:

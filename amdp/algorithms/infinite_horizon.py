@@ -21,6 +21,7 @@ from amdp.algorithms.ftpl import Ftpl
 from amdp.algorithms.hedge import Hedge
 from amdp.algorithms.perturbations import Laplace
 from amdp.algorithms.recipes import InEpochs, Terms
+from amdp.algorithms.steps import stationary
 from amdp.algorithms.switching import Epoch, PolicySwitching
 from amdp.arrays import require_whole
 from amdp.dynamics import Segment
@@ -337,12 +338,7 @@ def hedge_infinite(terms: Terms, *, epochs: int | None = None, theorem: bool = F
 
 
 def _tuning(kind: type[Tuned], terms: Terms, epochs: int | None, theorem: bool) -> Tuned:
-    domain = terms.domain
-    if not isinstance(domain, StationaryPolicies):
-        raise InvalidInput(
-            f"an unbroken stream is played with StationaryPolicies, not {type(domain).__name__}: give steps instead of "
-            "episodes"
-        )
+    domain = stationary(terms.domain)
     if terms.total_delay:
         raise InvalidInput(f"total_delay = {terms.total_delay}; an unbroken stream has no delays")
     tune = kind.tuned if theorem else kind.practical

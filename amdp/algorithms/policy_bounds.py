@@ -12,12 +12,8 @@ for `j` pays `rate <pi_k, Q_j Q_k>`. With `n` steps to go `Q <= n`, hence the su
 
 from math import log, sqrt
 
-import numpy as np
-
-from amdp.algorithms.bounds import Bound, require_delay, require_rounds
+from amdp.algorithms.bounds import MOST_EXPLORATION, Bound, over, require_delay, require_rounds
 from amdp.dynamics import Shape
-
-MOST_EXPLORATION = 0.5
 
 # --- explicit bounds over a kernel ------------------------------------------------------------------------------------
 
@@ -125,10 +121,10 @@ def dilated_bonus(shape: Shape, rounds: int) -> float:
     return min(1.0 / (24.0 * steps**3), 1.0 / (steps * sqrt(states * actions * require_rounds(rounds))))
 
 
-def o_ssp(shape: Shape, rounds: int, least: float) -> float:
-    """Rate `sqrt(alpha ln A / (H^2 AK))`, at most what an exploration of one half allows [derived]."""
+def o_ssp(shape: Shape, rounds: int, least: float, multiplier: float = 1.0) -> float:
+    """Rate `sqrt(alpha ln A / (H^2 AK))`, scaled, but at most what an exploration of one half allows [derived]."""
     steps, _, actions = shape
-    wanted = sqrt(least * log(actions) / (steps**2 * actions * require_rounds(rounds)))
+    wanted = multiplier * sqrt(least * log(actions) / (steps**2 * actions * require_rounds(rounds)))
     return min(wanted, MOST_EXPLORATION * least / (steps * actions))
 
 
@@ -139,10 +135,7 @@ def o_ssp_exploration(shape: Shape, rate: float, least: float) -> float:
 
 
 def _penalty(shape: Shape, rate: float) -> float:
-    steps, _, actions = shape
-    if actions == 1:
-        return 0.0
-    return steps * log(actions) / rate if rate > 0.0 else np.inf
+    return over(shape[0] * log(shape[2]), rate)
 
 
 def _unlearned(shape: Shape, rounds: int, exploration: float) -> float:

@@ -7,7 +7,7 @@ The scores say what an action costs from its place on. The algorithms differ in 
 | algorithm | critic | domain | refresh | exploration |
 |---|---|---|---|---|
 | optimistic POMD (Shani, Efroni, Rosenberg and Mannor 2020) | implicit exploration, evaluated | box | every round | - |
-| Delayed OPPO (Lancewicki, Rosenberg and Mansour 2020), bandit | the same | box | every round | - |
+| Delayed OPPO (Lancewicki, Rosenberg and Mansour 2022), bandit | the same | box | every round | - |
 | Delayed OPPO, full information | the losses, evaluated | box | every round | - |
 | dilated bonuses (Luo, Wei and Lee 2021) | loss to go less a bonus | box | when a count doubles | - |
 | bandit O-SSP (Neu, Gyorgy and Szepesvari 2010) | importance weighting, evaluated | kernel | - | yes |
@@ -122,13 +122,14 @@ class PolicyOptimization:
     def o_ssp(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
         """Bandit O-SSP: rate `sqrt(alpha ln A / (H^2 AK))`, exploration `rate HA / alpha`, both [derived].
 
-        `alpha` is the least chance that any policy is at a step and state that can be reached; where it is 0 the
-        assumption fails, and the learner is refused. That the algorithm is of the kind of Exp3 is [from memory]; the
-        paper on FTPL calls it a perturbed leader.
+        The rate, scaled by `multiplier`, is at most what keeps the exploration at one half. `alpha` is the least chance
+        that any policy is at a step and state that can be reached; where it is 0 the assumption fails, and the learner
+        is refused. That the algorithm is of the kind of Exp3 is [from memory]; the paper on FTPL calls it a perturbed
+        leader.
         """
         _require_episodes(domain)
         least = _sure_visits(domain)
-        rate = multiplier * policy_bounds.o_ssp(domain.shape, rounds, least)
+        rate = policy_bounds.o_ssp(domain.shape, rounds, least, multiplier)
         exploration = policy_bounds.o_ssp_exploration(domain.shape, rate, least)
         return cls(rate, Evaluation(ImportanceWeighting()), exploration=exploration)
 
@@ -186,7 +187,9 @@ class PolicyOptimization:
 
 def _require_episodes(domain: Domain) -> None:
     if not isinstance(domain, MarkovPolicies):
-        raise InvalidInput(f"policy optimization plays episodes: MarkovPolicies, not {describe(domain)}")
+        raise InvalidInput(
+            f"policy optimization plays MarkovPolicies, not {describe(domain)}: give episodes instead of steps"
+        )
 
 
 def _sure_visits(domain: Domain) -> float:

@@ -18,12 +18,12 @@ def dilated_bonus(terms: Terms) -> Learner[Any]:
 
 
 def delayed_oppo(terms: Terms) -> Learner[Any]:
-    """Policy optimization over a box, late bandit feedback: Delayed OPPO of Lancewicki et al. (2020)."""
+    """Policy optimization over a box, late bandit feedback: Delayed OPPO of Lancewicki et al. (2022)."""
     return PolicyOptimization.delayed_oppo(terms.domain, terms.rounds, terms.total_delay, multiplier=terms.multiplier)
 
 
 def delayed_oppo_full(terms: Terms) -> Learner[Any]:
-    """Policy optimization over a box, late full information: Delayed OPPO of Lancewicki et al. (2020)."""
+    """Policy optimization over a box, late full information: Delayed OPPO of Lancewicki et al. (2022)."""
     return PolicyOptimization.delayed_oppo_full(
         terms.domain, terms.rounds, terms.total_delay, multiplier=terms.multiplier
     )

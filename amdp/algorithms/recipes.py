@@ -7,7 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from amdp import registry
+import numpy as np
+
+from amdp import options, registry
 from amdp.algorithms.base import Learner
 from amdp.algorithms.ftpl import Ftpl, LiteralFtpl, follow_the_perturbed_leader
 from amdp.algorithms.hedge import Hedge
@@ -67,6 +69,7 @@ def learner(
     """The learner of that name, tuned; `settings` are keywords of its recipe. For an unbroken stream see `InEpochs`."""
     recipe: Recipe = registry.find(GROUP, name)
     registry.require_options(name, recipe, settings)
+    options.require_kinds(name, recipe, {key: _python(value) for key, value in settings.items()})
     return recipe(Terms(domain, rounds, total_delay, oracle, projection, multiplier), **settings)
 
 
@@ -141,6 +144,10 @@ def delayed_hedge(terms: Terms) -> Learner[Any]:
 def _ftpl(kind: type[Ftpl], terms: Terms, **settings: Any) -> Ftpl:
     settings |= {"oracle": terms.oracle, "multiplier": terms.multiplier}
     return kind.tuned(terms.domain, terms.rounds, terms.total_delay, **settings)
+
+
+def _python(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _noise(name: str) -> type[Perturbation]:

@@ -101,6 +101,7 @@ def stationary(domain: Domain) -> StationaryPolicies:
     """A domain of stationary policies, or `InvalidInput`."""
     if not isinstance(domain, StationaryPolicies):
         raise InvalidInput(
-            f"an unbroken stream is played with StationaryPolicies in a Stepwise arena, not {type(domain).__name__}"
+            f"an unbroken stream is played with StationaryPolicies, as in a Stepwise arena, not "
+            f"{type(domain).__name__}: give steps instead of episodes (--steps)"
         )
     return domain

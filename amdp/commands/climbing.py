@@ -1,6 +1,7 @@
 """What `amdp table --run` and `amdp rates` share: play the rungs of ladders, and print what they grow like."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from amdp.commands.refusals import INTERRUPTED, interruptible
+from amdp.errors import InvalidInput
 from amdp.experiments.engines import LocalPool
 from amdp.experiments.ladders import Ladder, spec_of
 from amdp.experiments.progress import watcher
@@ -27,6 +29,14 @@ HEADS = (
     "seconds a round",
     "plans a round",
 )
+MEANING = (  # of the table, for pages
+    "Every game is tuned for its own size as theory says. The exponent is that of a power law through the mean final",
+    "regrets, with a 95 % interval over seeds, none below 4 of them; it covers the noise of seeds, not a",
+    "lack of fit. `proved` is the exponent of the whole bound over the same sizes. The worlds are small, the adversary",
+    "is benign: its losses are independent zeros and ones with a fixed mean, and such losses allow exponents below the",
+    "proved ones, which are for worst cases. Exponents above them come from sizes too small for the asymptotics.",
+    "`seconds a round` and `plans a round`, questions to a planning oracle, are those of the largest game.",
+)
 
 
 def climbed(
@@ -40,6 +50,29 @@ def climbed(
         return climb(spec, store, ladders), outcome
 
 
+def require_place(page: Path | None) -> None:
+    """Refuse a page that could not be written, before hours are spent on it."""
+    if page is None:
+        return
+    if page.is_dir():
+        raise InvalidInput(f"--page {page} is a folder; name a file in it")
+    if not page.absolute().parent.is_dir():
+        raise InvalidInput(f"--page {page}: there is no folder {page.absolute().parent}; make it first")
+
+
+def write(page: Path | None, text: Callable[[], str], outcome: Outcome) -> None:
+    """Write the page, unless runs are still to be played: a page of some of them would look like one of all."""
+    if page is None:
+        return
+    if outcome.interrupted or not outcome.complete:
+        Console(stderr=True).print(f"interrupted: {page} is left as it was", markup=False, soft_wrap=True)
+        return
+    try:
+        page.write_text(text(), encoding="utf-8")
+    except OSError as problem:
+        raise InvalidInput(f"{page} cannot be written: {problem}") from problem
+
+
 def leave(outcome: Outcome) -> None:
     """End with the exit code that says how it went."""
     if outcome.interrupted:
@@ -48,9 +81,14 @@ def leave(outcome: Outcome) -> None:
         raise typer.Exit(SOME_FAILED)
 
 
-def show(title: str, climbs: Sequence[Climb]) -> None:
-    """A table on the screen."""
-    shown = Table(*HEADS, title=title)
+def show(title: str, climbs: Sequence[Climb], as_json: bool) -> None:
+    """On the screen, for people or for programs."""
+    if as_json:
+        typer.echo(json.dumps([plain(one) for one in climbs], indent=2))
+        return
+    shown = Table(title=title)
+    for head in HEADS:
+        shown.add_column(head, overflow="fold")
     for one in climbs:
         shown.add_row(*cells(one))
     Console().print(shown)
@@ -60,10 +98,10 @@ def cells(one: Climb) -> tuple[str, ...]:
     """A row of the table."""
     proved = "" if one.ladder.proved is None else f"{one.ladder.proved:.2f}"
     if not len(one.rungs):
-        return (one.ladder.name, "0", "no run ended well", "", proved, "", "")
+        return (_what(one), "0", "no run ended well", "", proved, "", "")
     size = one.ladder.along.removeprefix("instance.")
     return (
-        one.ladder.name,
+        _what(one),
         f"{size} {one.rungs[-1]:.0f}",
         interval(one.last),
         interval(one.exponent),
@@ -71,6 +109,15 @@ def cells(one: Climb) -> tuple[str, ...]:
         f"{one.seconds[-1]:.1e}",
         f"{one.calls[-1]:.3g}",
     )
+
+
+def _what(one: Climb) -> str:
+    """The name, and what it lacks."""
+    if not one.missing:
+        return one.ladder.name
+    runs = "1 run" if one.missing == 1 else f"{one.missing} runs"
+    nowhere = ", none at " + ", ".join(map(str, one.empty)) if one.empty else ""
+    return f"{one.ladder.name} ({runs} missing{nowhere})"
 
 
 def plain(one: Climb) -> dict[str, Any]:

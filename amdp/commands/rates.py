@@ -1,13 +1,13 @@
 """`amdp rates`: what regret and seconds grow like along each size of the theorems."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from amdp.commands.climbing import HEADS, cells, climbed, leave, markdown, plain, show
+from amdp.commands.climbing import HEADS, MEANING, cells, climbed, leave, markdown, require_place, show, write
 from amdp.commands.refusals import clear_errors
+from amdp.errors import InvalidInput
 from amdp.experiments.growth import LONG, SHORT, TRIAL, ladders
 from amdp.report.rates import Climb
 
@@ -29,14 +29,13 @@ def rates(
     Example: amdp rates --out rates --page docs/rates.md
     """
     with clear_errors():
-        sizes = LONG if long else TRIAL if trial else SHORT
+        if long and trial:
+            raise InvalidInput("--long and --trial exclude each other; give one, or none for games of minutes")
+        require_place(page)
+        flag, sizes = (" --long", LONG) if long else (" --trial", TRIAL) if trial else ("", SHORT)
         climbs, outcome = climbed(TITLE, ladders(sizes), sizes.seeds, out, workers)
-        if page:
-            page.write_text(_page(climbs, " --long" if long else " --trial" if trial else ""), encoding="utf-8")
-    if as_json:
-        typer.echo(json.dumps([plain(one) for one in climbs], indent=2))
-    else:
-        show(TITLE, climbs)
+        show(TITLE, climbs, as_json)
+        write(page, lambda: _page(climbs, flag), outcome)
     leave(outcome)
 
 
@@ -44,9 +43,9 @@ def _page(climbs: list[Climb], flag: str) -> str:
     lines = [
         "# Rates and costs, measured",
         "",
-        f"Written by `amdp rates{flag} --out DIR --page docs/rates.md`; do not edit. Every game is tuned for its own",
-        "size as theory says; the exponent is that of a power law through the mean final regrets, with a 95 %",
-        "bootstrap interval over seeds. `seconds a round` and `plans a round` are those of the largest game.",
+        f"Written by `amdp rates{flag} --out DIR --page docs/rates.md`; do not edit.",
+        "",
+        *MEANING,
         "",
         *markdown(HEADS, [cells(one) for one in climbs]),
         "",

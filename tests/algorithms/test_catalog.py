@@ -2,8 +2,12 @@
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from threading import Event
+from typing import Any
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
@@ -15,11 +19,22 @@ from amdp.experiments import growth
 from amdp.experiments.execution import execute
 from amdp.experiments.ladders import Ladder, spec_of
 from amdp.experiments.match import arrange
+from amdp.experiments.runner import Outcome, run
 from amdp.experiments.table_1 import ladders
 from amdp.mdp import Domain
 
 RUNNER = CliRunner()
+PLAY: Callable[..., Outcome] = run
 ROWS = {row.name: row for row in TABLE}
+
+
+TINY = {"instance": {"name": "tiny", "n_states": 2}, "losses": "bernoulli"}
+
+
+def stopped_at_once(*given: Any, stop: Event, **more: Any) -> Outcome:
+    """A run that Ctrl-C ended before it began."""
+    stop.set()
+    return PLAY(*given, stop=stop, **more)
 
 
 def stream(name: str, **settings: int) -> StationaryPolicies:
@@ -118,6 +133,115 @@ def test_running_needs_a_folder() -> None:
     answer = RUNNER.invoke(app, ["table", "--run"])
     assert answer.exit_code == 1
     assert "--out" in answer.stderr
+
+
+@pytest.mark.parametrize("columns", [80, 120, 200])
+def test_bounds_and_names_are_whole_at_any_width(columns: int) -> None:
+    shown = RUNNER.invoke(app, ["table", "--all"], env={"COLUMNS": str(columns)}).stdout
+    assert "\u2026" not in shown
+    assert all(row.learner in shown for row in TABLE)
+    assert max(map(len, shown.splitlines())) <= columns
+    assert ("polynomial" in shown) == (columns >= 110)
+    assert ("Zimin and Neu" in shown) == (columns == 200)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["table", "--out", "runs"], "--out without --run"),
+        (["table", "--quick", "--page", "page.md"], "--quick, --page without --run"),
+        (["rates", "--long", "--trial", "--out", "runs"], "--long and --trial"),
+        (["rates", "--out", "runs", "--page", "nowhere/page.md"], "there is no folder"),
+        (["rates", "--out", "runs", "--page", "."], "is a folder"),
+        (["table", "--run", "--out", "runs", "--page", "nowhere/page.md"], "there is no folder"),
+    ],
+)
+def test_what_would_be_ignored_or_lost_is_refused_before_anything_is_played(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = RUNNER.invoke(app, arguments)
+    assert answer.exit_code == 1
+    assert message in answer.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("flags", [[], ["--all"]])
+def test_only_the_rows_that_are_asked_for_are_played(
+    flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def some(quick: bool, rows: list[Row]) -> list[Ladder]:
+        asked.extend(row.name for row in rows)
+        return [Ladder("one", "episodes", (5, 10), TINY, {"name": "o-reps"})]
+
+    monkeypatch.setattr("amdp.commands.table.ladders", some)
+    page = tmp_path / "table.md"
+    arguments = ["table", "--run", "--quick", *flags, "--out", str(tmp_path / "runs"), "--workers", "1"]
+    answer = RUNNER.invoke(app, [*arguments, "--page", str(page)])
+    assert answer.exit_code == 0, answer.stderr
+    assert asked == [row.name for row in TABLE if row.printed or flags]
+    written = page.read_text(encoding="utf-8")
+    assert ("paper's rows only" in written) == (not flags)
+    assert ("Dilated bonuses" in written) == bool(flags)
+
+
+def test_missing_runs_are_shown_and_an_interrupted_page_is_not_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = Ladder("half", "episodes", (5, 10), TINY, {"name": "o-reps"})
+    monkeypatch.setattr("amdp.commands.rates.ladders", lambda sizes: [steps])
+    page = tmp_path / "rates.md"
+    page.write_text("before", encoding="utf-8")
+    arguments = ["rates", "--trial", "--out", str(tmp_path / "runs"), "--workers", "1", "--page", str(page)]
+    with monkeypatch.context() as patch:
+        patch.setattr("amdp.commands.climbing.run", stopped_at_once)
+        answer = RUNNER.invoke(app, arguments, env={"COLUMNS": "200"})
+    assert answer.exit_code == 130
+    assert "4 runs missing, none at 5, 10" in answer.stdout
+    assert "left as it was" in answer.stderr
+    assert page.read_text(encoding="utf-8") == "before"
+    assert RUNNER.invoke(app, arguments).exit_code == 0
+    assert "half" in page.read_text(encoding="utf-8")
+
+
+def test_a_page_that_cannot_be_written_is_told_after_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = Ladder("half", "episodes", (5, 10), TINY, {"name": "o-reps"})
+    monkeypatch.setattr("amdp.commands.rates.ladders", lambda sizes: [steps])
+
+    def full(*_: Any, **__: Any) -> int:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    arguments = [
+        "rates",
+        "--trial",
+        "--out",
+        str(tmp_path / "runs"),
+        "--workers",
+        "1",
+        "--page",
+        str(tmp_path / "page"),
+    ]
+    answer = RUNNER.invoke(app, arguments)
+    assert answer.exit_code == 1
+    assert "half" in answer.stdout
+    assert "cannot be written: no space left" in answer.stderr
+
+
+def test_along_the_delay_the_proved_exponent_is_that_of_the_whole_bound() -> None:
+    found = {one.name: one.proved for one in growth.ladders(growth.SHORT) if one.along == "delay"}
+    delays = np.array(growth.SHORT.delays)
+    # H = 3, S = A = 2, K = 1000
+    bound = 9 * 2 * np.sqrt(2 * 1000) + 3**1.5 * np.sqrt(4 * 1000 * delays)
+    assert found["FTPL, late, random"] == pytest.approx(np.polyfit(np.log(delays), np.log(bound), 1)[0])
+    assert all(0.2 < power < 0.4 for power in found.values() if power is not None)
+
+
+def test_a_letter_means_one_thing() -> None:
+    for row in TABLE:
+        assert ("D" in row.regret) == (row.feedback is Feedback.DELAYED), row.name
 
 
 def test_rates_are_played_fitted_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -331,18 +331,30 @@ def test_with_one_state_mdp_exp3_is_exp3() -> None:
             total[0, a] += sequence[t][0, 0, a] / policy[0, a]
 
 
-def test_a_step_of_the_weights_is_at_most_one() -> None:
+@pytest.mark.parametrize("multiplier", [1.0, 100.0])
+def test_a_step_of_the_weights_is_at_most_one(multiplier: float) -> None:
     steps, rows = 3000, rows_of(4, 2, 2, 0.5)
     domain = domain_of(rows, steps)
-    who, beta = MdpExp3.tuned(domain, steps), least_visits(domain.dynamics).value
-    assert who.exploration < 0.5
+    who, beta = MdpExp3.tuned(domain, steps, multiplier=multiplier), least_visits(domain.dynamics).value
+    assert who.exploration < 0.5 or (multiplier > 1.0 and who.exploration == 0.5)
     largest = 0.0
     for source, step, weights in followed(who, rows, random_losses(steps, 4, 2)):
         if weights.values[0] > 0:
             assert source.laws[0, step.states[0]] >= beta / 2
         if source.waiting:
             largest = max(largest, who.rate * float(np.abs(source.waiting[-1]).max()))
+        assert source.unlikely == 0
     assert 0 < largest <= 1
+
+
+def test_steps_in_unlikely_states_are_counted() -> None:
+    rows = np.array([[[0.9, 0.1], [0.8, 0.2]], [[0.1, 0.9], [0.2, 0.8]]])  # after one step it is mostly where it was
+    half = least_visits(domain_of(rows).dynamics).value / 2
+    seen = 0
+    for source, step, _ in followed(MdpExp3(0.3, 0.1, 1), rows, random_losses(200, 2, 2)):
+        assert source.unlikely == seen
+        seen += int(len(source.laws) == 1 and source.laws[0, step.states[0]] < half)
+    assert seen > 0
 
 
 @dataclass(frozen=True)
@@ -413,6 +425,9 @@ def test_the_tuned_parameters_are_those_of_the_theory() -> None:
     assert who.exploration < 0.5
     assert MdpExp3.tuned(domain, 100).exploration == 0.5
     assert MdpExp3.tuned(domain, 10**6, multiplier=3.0).rate == pytest.approx(3 * who.rate)
+    bold = MdpExp3.tuned(domain, 10**6, multiplier=1e6)
+    assert bold.exploration == 0.5
+    assert bold.rate == pytest.approx(0.5 * beta / (2 * (2 * tau + 3) * 2))
 
 
 def test_the_bounds_are_those_of_the_page() -> None:

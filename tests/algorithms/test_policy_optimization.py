@@ -336,7 +336,7 @@ def test_the_order_of_arrivals_does_not_matter(order: list[int]) -> None:
         assert_allclose(shuffled.total, straight.total, rtol=1e-13)
 
 
-@given(seed=seeds, rounds=st.integers(1, 10**6), multiplier=st.sampled_from([0.5, 1.0]))
+@given(seed=seeds, rounds=st.integers(1, 10**6), multiplier=st.sampled_from([0.5, 1.0, 100.0]))
 @settings(max_examples=20, deadline=None)
 def test_o_ssp_keeps_its_floor_and_moves_no_weight_by_more_than_e(seed: int, rounds: int, multiplier: float) -> None:
     rng = np.random.default_rng(seed)
@@ -549,6 +549,8 @@ def test_parameters_of_o_ssp_follow_the_least_visit_chance() -> None:
     short = PolicyOptimization.o_ssp(MarkovPolicies(Kernel(p)), 1)
     assert short.exploration == 0.5
     assert short.rate == pytest.approx(0.5 * alpha / 12)
+    bold = PolicyOptimization.o_ssp(MarkovPolicies(Kernel(p)), rounds, multiplier=1000.0)
+    assert bold.rate == pytest.approx(short.rate)
 
 
 def test_bounds_are_those_of_the_formulas() -> None:
@@ -611,9 +613,9 @@ def test_o_ssp_refuses_a_world_that_a_policy_can_avoid() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_they_refuse_stationary_policies(name: str) -> None:
     domain = StationaryPolicies(Kernel.homogeneous(np.ones((1, 2, 1)), 5))
-    with pytest.raises(InvalidInput, match="plays episodes: MarkovPolicies, not StationaryPolicies over Kernel"):
+    with pytest.raises(InvalidInput, match="plays MarkovPolicies, not StationaryPolicies over Kernel: give episodes"):
         recipe(name, domain, 10)
-    with pytest.raises(InvalidInput, match="plays episodes"):
+    with pytest.raises(InvalidInput, match="plays MarkovPolicies"):
         PolicyOptimization(0.1, Evaluation(WholeTable())).start(domain, np.random.default_rng(0))
 
 

@@ -7,16 +7,17 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.stats import kstest, laplace
 
-from amdp import BernsteinBox, InvalidInput, MarkovPolicies, Radius, instances, losses
+from amdp import BernsteinBox, InvalidInput, MarkovPolicies, Radius, StationaryPolicies, instances, losses
+from amdp.algorithms.doubling import UnknownRounds
 from amdp.algorithms.lazy_leader import LazyLeader, LazySum
 from amdp.algorithms.recipes import learner
 from amdp.arrays import Floats
 from amdp.dynamics import Segment
 from amdp.feedback import FullInformation, Weights
-from amdp.oracles.base import bind
+from amdp.oracles.base import Planner, bind
 from amdp.regret import measure
 from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
+from amdp.simulation import Episodic, Game, Stepwise, play
 
 RATE = 0.4
 TABLES = np.random.default_rng(1).random((5, 1, 1, 2))
@@ -110,6 +111,40 @@ def test_over_a_box_it_plans_again_when_the_box_narrows() -> None:
         Episodic(WORLD.kernel, WORLD.initial), losses.named("bernoulli", WORLD.shape, 40, 1), None, FullInformation
     )
     assert any(one.rebuilt for one in play(game, player, box, Streams.from_seed(1)))
+
+
+def calls(kind: type[Planner], monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """A number that grows with every question to planners of the kind."""
+    asked, minimize = [0], kind.minimize
+
+    def counted(self: Planner, costs: Any) -> Any:
+        asked[0] += 1
+        return minimize(self, costs)
+
+    monkeypatch.setattr(kind, "minimize", counted)
+    return asked
+
+
+@pytest.mark.parametrize("doubled", [False, True])
+def test_plans_are_counted_when_the_oracle_is_asked(doubled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = calls(type(bind("dp", WORLD.domain)), monkeypatch)
+    player = UnknownRounds(LazyLeader.tuned, 8, FullInformation) if doubled else learner("fll", WORLD.domain, 60)
+    table = losses.named("bernoulli", WORLD.shape, 60, 1)
+    game = Game(Episodic(WORLD.kernel, WORLD.initial), table, None, FullInformation)
+    plans = [one.plans for one in play(game, player, WORLD.domain, Streams.from_seed(1))]
+    assert sum(plans) == asked[0] > 1
+    assert min(plans) == 0
+
+
+def test_plans_in_a_stream_are_counted_when_the_oracle_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    world = instances.build("random-entered", n_states=3, n_actions=2, n_steps=60)
+    domain = StationaryPolicies(world.kernel, world.initial)
+    player = learner("ct-oracle", domain, 60)
+    asked = calls(type(bind("auto", domain)), monkeypatch)
+    steps = losses.named("bernoulli", (1, *world.shape[1:]), 60, 1)
+    game = Game(Stepwise(world.kernel, world.initial), steps, None, FullInformation)
+    plans = [one.plans for one in play(game, player, domain, Streams.from_seed(1))]
+    assert sum(plans) == asked[0] > 1
 
 
 def test_the_tuned_rate_balances_the_bound_and_delays_count_as_rounds() -> None:
