@@ -10,7 +10,7 @@ from rich.console import Console
 
 from amdp.commands.refusals import clear_errors
 from amdp.errors import InvalidInput
-from amdp.experiments.spec import Spec
+from amdp.experiments.plan import recalled
 from amdp.experiments.storage import Store
 from amdp.report import Look, MeanBand, MedianBand, Results, write_results
 from amdp.report.figures import FORMATS
@@ -32,7 +32,7 @@ def report(
     folder: Annotated[Path, typer.Argument(help="A folder that `amdp compare` wrote; it need not be complete.")],
     out: Annotated[Path | None, typer.Option(help="Where the report goes; FOLDER/report if not given.")] = None,
     raw: Annotated[bool, typer.Option("--raw", help="Draw every run, too.")] = False,
-    band: Annotated[Center, typer.Option(help="Mean with bootstrap interval, or median with quartiles.")] = Center.MEAN,
+    band: Annotated[Center, typer.Option(help="Mean with its 95 % interval, or median with quartiles.")] = Center.MEAN,
     formats: Annotated[str, typer.Option(help="Of the figures, separated by commas.")] = ",".join(FORMATS),
     open_page: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
 ) -> None:
@@ -44,8 +44,10 @@ def report(
         if not store.spec.exists():
             raise InvalidInput(f"{folder} has no spec.toml; give a folder that `amdp compare` wrote")
         look = Look(BANDS[band], raw, tuple(dict.fromkeys(name.strip() for name in formats.split(",") if name.strip())))
-        results = Results.gather(Spec.load(store.spec), store)
+        results = Results.gather(recalled(folder), store)
         written = write_results(results, out or folder / "report", look)
+    for problem in store.broken.values():
+        Console(stderr=True).print(f"left out: {problem}", markup=False, highlight=False, soft_wrap=True)
     console = Console(soft_wrap=True, markup=False, highlight=False)
     console.print(progress(results))
     console.print(f"{written.page}: {len(written.figures)} figure files, {len(written.tables)} table files")

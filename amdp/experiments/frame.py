@@ -1,4 +1,8 @@
-"""Results as one long table: a row for each run and checkpoint, the same bytes whenever they are the same runs."""
+"""Results as one long table: a row for each run, role and checkpoint, the same bytes whenever they are the same runs.
+
+Where tuning chose theory's multiplier, the tuned run is that of theory: one id, with rows for both roles, so that each
+role is whole. To count runs, count ids.
+"""
 
 import csv
 from collections.abc import Iterable, Iterator
@@ -38,7 +42,7 @@ def columns(timings: bool = False) -> tuple[str, ...]:
 
 
 def rows(planned: Iterable[Planned], store: Store, timings: bool = False) -> Iterator[Cells]:
-    """The finished runs among those that are planned, in a fixed order; only one is held at a time."""
+    """The finished runs among those that are planned, in a fixed order; one record is read at a time."""
     for one in sorted(planned, key=_order):
         record = store.find(one.id)
         if record and record.curve:
@@ -52,7 +56,7 @@ def asked(spec: Spec, store: Store) -> list[Planned]:
 
 
 def frame(spec: Spec, store: Store, timings: bool = False) -> Any:
-    """The rows as a `pandas.DataFrame`."""
+    """The rows as a `pandas.DataFrame`, all in memory."""
     registry.require("a data frame", ("pandas",))
     import pandas as pd  # type: ignore[import-untyped]
 
@@ -68,7 +72,7 @@ def write_csv(spec: Spec, store: Store, file: TextIO, timings: bool = False) -> 
 
 
 def write_parquet(spec: Spec, store: Store, file: Path, timings: bool = False) -> int:
-    """Write the table, and return how many rows there are."""
+    """Write the table, which is held in memory as a whole, and return how many rows there are."""
     registry.require("parquet", ("pandas", "pyarrow"))
     made = frame(spec, store, timings)
     made.to_parquet(file, engine="pyarrow", index=False)

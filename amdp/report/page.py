@@ -9,7 +9,7 @@ from string import Template
 
 from amdp.report.figures import Look, Picture
 from amdp.report.markup import Table, comma_separated
-from amdp.report.results import Contest, Results
+from amdp.report.results import Contest, Results, count
 from amdp.report.tables import every_curve, every_run, gaps, settings, tries, words_of
 
 STYLE = Path(__file__).with_name("page.css")
@@ -84,11 +84,11 @@ def compose(results: Results, chapters: list[Chapter], look: Look) -> str:
 
 def progress(results: Results) -> str:
     """How much of what was asked for is there."""
-    told = f"{len(results.finished)} of {results.asked} runs"
+    told = f"{count(one for one, _ in results.finished)} of {results.asked} runs"
     if results.failed:
-        told += f"; {len(results.failed)} failed"
+        told += f"; {count(one for one, _ in results.failed)} failed"
     if results.missing:
-        told += f"; {len(results.missing)} missing"
+        told += f"; {count(results.missing)} missing"
     if results.waiting:
         told += "; the runs with tuned multipliers follow when tuning is finished"
     return told
@@ -190,12 +190,12 @@ def _download(table: Table) -> str:
 def _origin(results: Results) -> str:
     """Whatever the runs were made with; more than one set of versions is told."""
     made: dict[tuple[tuple[str, str], ...], int] = {}
-    for _, record in results.finished:
+    for record in {record.id: record for _, record in results.finished}.values():
         versions = dict(record.made.get("versions", {}))
         found = {"python": record.made.get("python"), "git": record.made.get("git"), **versions}
         key = tuple((name, str(version)) for name, version in sorted(found.items()) if version)
         made[key] = made.get(key, 0) + 1
-    shown = [f"<h3>{_count(count, 'run')}</h3>\n{_facts(key)}" for key, count in sorted(made.items())]
+    shown = [f"<h3>{_count(runs, 'run')}</h3>\n{_facts(key)}" for key, runs in sorted(made.items())]
     if results.strangers:
         shown.append(f"<p>{_count(results.strangers, 'stored run')} of another spec not shown.</p>")
     return "\n".join(shown) or "<p>No run is finished.</p>"

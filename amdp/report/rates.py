@@ -1,4 +1,8 @@
-"""What regret and seconds grow like along a ladder: a power of its size, with an interval."""
+"""What regret and seconds grow like along a ladder: a power of its size, with an interval.
+
+The intervals of exponents resample seeds: they cover the noise of seeds, not a lack of fit to a power law, and need
+some seeds on every rung (see `MeanBand.between`).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from amdp.arrays import Floats
-from amdp.experiments.ladders import Ladder
+from amdp.experiments.ladders import Ladder, slope
 from amdp.experiments.spec import Role, Spec
 from amdp.experiments.storage import Store
 from amdp.report.statistics import Estimate, MeanBand
@@ -27,6 +31,11 @@ class Climb:
     seconds_exponent: float
     calls: Floats  # [r], oracle calls a round
     missing: int  # runs that failed or are not there
+
+    @property
+    def empty(self) -> list[int]:
+        """Rungs without a single run."""
+        return [rung for rung in self.ladder.rungs if rung not in self.rungs]
 
 
 def climb(spec: Spec, store: Store, ladders: Sequence[Ladder], band: MeanBand | None = None) -> list[Climb]:
@@ -81,10 +90,3 @@ def _exponent(rungs: Floats, samples: list[Floats], band: MeanBand, rng: np.rand
         ]
     )
     return band.between(value, resampled[:, None], min(len(one) for one in samples))
-
-
-def slope(x: Floats, y: Floats) -> float:
-    """The exponent of a power law through the points; NaN if they are too few or not positive."""
-    if len(x) < 2 or not (y > 0.0).all():
-        return float("nan")
-    return float(np.polyfit(np.log(x), np.log(y), 1)[0])

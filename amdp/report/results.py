@@ -48,6 +48,7 @@ class Series:
         curves = [record.curve for record in records if record.curve]
         common = sorted(set.intersection(*(set(curve.rounds) for curve in curves)))
         kept = [np.searchsorted(curve.rounds, common) for curve in curves]
+        epoch = records[0].used.get("epoch", 1)  # steps of a round of an unbroken stream; the last one may be cut
 
         def stack(name: str, absent: float = np.nan) -> Floats:
             return np.stack([_floats(getattr(curve, name), absent)[at] for curve, at in zip(curves, kept, strict=True)])
@@ -59,8 +60,7 @@ class Series:
             first.role,
             first.settings.learner,
             np.array([record.settings.seed for record in records]),
-            # A round of an unbroken stream may be an epoch of many steps.
-            np.array(common) * (first.settings.game.length / max(curve.rounds[-1] for curve in curves)),
+            np.minimum(np.array(common, dtype=np.float64) * epoch, first.settings.game.length),
             paid,
             paid - stack("best"),
             paid - stack("best_bound", -inf),
@@ -79,9 +79,20 @@ class Series:
         return f"{self.learner} (tuned)" if self.role == Role.TUNED else self.learner
 
     @property
+    def told(self) -> str | None:
+        """What the learner hears of the losses, "bandit" or "full"; None if neither record nor game say."""
+        one = self.records[0]
+        return one.used.get("told") or one.settings.game.feedback
+
+    @property
     def final(self) -> Floats:
         """The last regret of each run `[i]`."""
         return self.low[:, -1]
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """Of the runs `[i]`."""
+        return tuple(record.id for record in self.records)
 
     @property
     def open(self) -> bool:
@@ -116,6 +127,11 @@ class Contest:
         """What a round is counted in."""
         return "episode" if self.settings.episodes else "step"
 
+    def tuned_as_theory(self, one: Series) -> bool:
+        """Tuning chose theory's multiplier: the runs are the same."""
+        others = [other for other in self.series if (other.learner, other.role) == (one.learner, Role.THEORY)]
+        return one.role == Role.TUNED and any(set(one.ids) <= set(other.ids) for other in others)
+
 
 @dataclass(frozen=True, eq=False)
 class Results:
@@ -133,7 +149,7 @@ class Results:
 
     @classmethod
     def gather(cls, spec: Spec, store: Store) -> Self:
-        """Every file is read once."""
+        """Every file is read once, and all records are held."""
         records = {record.id: record for record in store.records()}
         planned = list(spec.first())
         second = spec.second(lambda id: records[id].final_regret if id in records else None)
@@ -155,13 +171,22 @@ class Results:
     @property
     def asked(self) -> int:
         """Runs, as far as they are known."""
-        return len(self.finished) + len(self.failed) + len(self.missing)
+        return count(self._planned)
 
     @property
     def chosen(self) -> set[tuple[str, str, float]]:
         """Game, learner and multiplier, as far as they are known."""
-        planned = [one for one, _ in self.finished] + [one for one, _ in self.failed] + self.missing
-        return {(one.game, one.learner, one.settings.learner.multiplier) for one in planned if one.role == Role.TUNED}
+        tuned = [one for one in self._planned if one.role == Role.TUNED]
+        return {(one.game, one.learner, one.settings.learner.multiplier) for one in tuned}
+
+    @property
+    def _planned(self) -> list[Planned]:
+        return [one for one, _ in self.finished] + [one for one, _ in self.failed] + self.missing
+
+
+def count(planned: Iterable[Planned]) -> int:
+    """Runs; one that has two roles, as where tuning chose theory's multiplier, is one run."""
+    return len({one.id for one in planned})
 
 
 def _contests(planned: Iterable[Planned], finished: list[tuple[Planned, Record]]) -> list[Contest]:

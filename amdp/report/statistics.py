@@ -9,7 +9,7 @@ from itertools import product
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
@@ -17,6 +17,8 @@ from amdp.errors import InvalidInput
 EXACT = 12  # differences, up to which all signs are tried
 DRAWS = 20_000  # of signs, above that
 FEWEST = 3  # points of a line that is fitted
+FEWEST_RUNS = 4  # whose resampling says something of a statistic that is not their mean
+MANY_RUNS = 10  # from which on percentiles of resampled runs are wide enough
 
 
 class Estimate(NamedTuple):
@@ -39,13 +41,18 @@ class Band(Protocol):
         """`[i, c]` to `[c]`."""
         ...
 
+    def __hash__(self) -> int:
+        """Settings that do not change: what was estimated once is remembered."""
+        ...
+
 
 @dataclass(frozen=True)
 class MeanBand:
-    """The mean, and a bootstrap interval in which the true mean lies.
+    """The mean, and an interval in which the true mean lies.
 
-    Ends are percentiles of the means of resampled runs, at the levels `Phi(-+ t sqrt(n / (n - 1)))` with Student's
-    quantile t: those at (1 -+ level) / 2 would make the interval of a few runs too narrow (Hesterberg 2015).
+    Below `MANY_RUNS` it is Student's `-+ t s / sqrt(n)`: means of resampled runs never leave the range of the runs, in
+    which the truth lies half the time if they are two. From there on its ends are percentiles of the means of resampled
+    runs, at the levels `Phi(-+ t sqrt(n / (n - 1)))`: those at (1 -+ level) / 2 are too near (Hesterberg 2015).
     """
 
     level: float = 0.95
@@ -58,21 +65,48 @@ class MeanBand:
     @property
     def words(self) -> str:
         """For captions."""
-        return f"mean over seeds with its {self.level:.0%} bootstrap interval"
+        return f"mean over seeds with its {self.interval}"
+
+    @property
+    def interval(self) -> str:
+        """What it is called."""
+        return f"{self.level:.0%} interval (t interval below {MANY_RUNS} seeds, bootstrap interval from there on)"
 
     def of(self, samples: Floats, rng: np.random.Generator) -> Estimate:
         """`[i, c]` to `[c]`."""
-        return self.between(samples.mean(axis=0), resampled_means(samples, self.resamples, rng), len(samples))
+        value, runs = samples.mean(axis=0), len(samples)
+        if runs < 2:
+            return _without_interval(value)
+        if runs < MANY_RUNS:
+            return self._student(value, samples.std(axis=0, ddof=1) / np.sqrt(runs), runs)
+        return self.between(value, resampled_means(samples, self.resamples, rng), runs)
 
     def between(self, value: Floats, resampled: Floats, runs: int) -> Estimate:
-        """The interval that statistics of resampled runs, `[b, c]`, give to that of all `runs`."""
+        """The interval that statistics of resampled runs, `[b, c]`, give to that of all `runs`.
+
+        None below `FEWEST_RUNS`; below `MANY_RUNS` as Student's, with the spread of the resampled as standard error.
+        """
         value = np.asarray(value)
-        if runs < 2:
-            nothing = np.full(value.shape, np.nan)
-            return Estimate(value, nothing, nothing)
-        below = stats.norm.cdf(-stats.t.ppf((1 + self.level) / 2, runs - 1) * np.sqrt(runs / (runs - 1)))
+        if runs < FEWEST_RUNS:
+            return _without_interval(value)
+        if runs < MANY_RUNS:
+            # Resampled runs spread by n - 1 over n of their variance.
+            return self._student(value, resampled.std(axis=0) * np.sqrt(runs / (runs - 1)), runs)
+        below = special.ndtr(-self._quantile(runs) * np.sqrt(runs / (runs - 1)))
         low, high = np.quantile(resampled, [below, 1 - below], axis=0)
         return Estimate(value, low, high)
+
+    def _student(self, value: Floats, error: Floats, runs: int) -> Estimate:
+        half = self._quantile(runs) * error
+        return Estimate(value, value - half, value + half)
+
+    def _quantile(self, runs: int) -> float:
+        return float(special.stdtrit(runs - 1, (1 + self.level) / 2))
+
+
+def _without_interval(value: Floats) -> Estimate:
+    nothing = np.full(np.shape(value), np.nan)
+    return Estimate(value, nothing, nothing)
 
 
 @dataclass(frozen=True)
@@ -123,10 +157,14 @@ def exponents(rounds: Floats, curves: Floats) -> Floats:
 
 
 def fitted_exponent(rounds: Floats, samples: Floats, band: MeanBand, rng: np.random.Generator) -> Estimate:
-    """The exponent of the mean curve; no interval if some resampled mean is not positive."""
+    """The exponent of the mean curve; NaN where it has no interval.
+
+    It has none if the runs are too few, or if some resampled mean is not positive.
+    """
     value = exponents(rounds, samples.mean(axis=0)[None])[0]
     resampled = exponents(rounds, resampled_means(samples, band.resamples, rng))
-    return band.between(value, resampled, len(samples))
+    found = band.between(value, resampled, len(samples))
+    return found._replace(value=np.where(np.isfinite(found.low), value, np.nan))
 
 
 class Verdict(NamedTuple):

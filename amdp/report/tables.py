@@ -13,7 +13,7 @@ from amdp.experiments.spec import Planned, Role
 from amdp.report.figures import Look, resampling
 from amdp.report.markup import Table
 from amdp.report.results import Contest, Results, Series
-from amdp.report.statistics import EXACT, Estimate, MeanBand, Verdict, fitted_exponent, holm, sign_flips
+from amdp.report.statistics import EXACT, FEWEST_RUNS, Estimate, MeanBand, Verdict, fitted_exponent, holm, sign_flips
 from amdp.simulation import Spent
 
 NONE = "\N{EN DASH}"
@@ -21,6 +21,8 @@ MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
 MILLI = 1000.0
 MOST = 4  # digits of a number with an interval
+SAME = "tuned = theory"  # the same runs
+TOLD = {"bandit": "bandit", "full": "full information", None: NONE}
 COUNTS = {"oracle_calls": "oracle calls", "trials": "trials", "rebuilds": "rebuilds"}
 
 
@@ -38,8 +40,8 @@ def of_contest(contest: Contest, look: Look) -> Iterator[Table]:
 def final(contest: Contest, look: Look) -> Table:
     """The regret at the end."""
     open_ended = any(one.open for one in contest.series)
-    columns = ("learner", "tuned by", "runs", "final regret", "at most", "theory allows", "exponent")
-    rows = [_final(one, look) for one in contest.series]
+    columns = ("learner", "final regret", "at most", "theory allows", "exponent", "runs", "told", "tuned by")
+    rows = [_final(one, contest, look) for one in contest.series]
     note = f"Regret: {look.band.words}. " + (
         "It is against the best policy that was found; at most: against what no policy pays less than. "
         if open_ended
@@ -47,27 +49,26 @@ def final(contest: Contest, look: Look) -> Table:
     )
     note += (
         "Exponent: slope of the mean regret over the later half of the checkpoints in logarithms, "
-        f"with a {MeanBand().level:.0%} bootstrap interval over seeds; none where the regret is not positive."
+        f"with a {MeanBand().interval}; none below {FEWEST_RUNS} seeds, or where the regret, also of resampled seeds, "
+        "is not positive. Told: the losses of the visited pairs (bandit), or all (full information)."
     )
     kept = [i for i, column in enumerate(columns) if open_ended or column != "at most"]
     return Table(
-        "regret", "Regret", tuple(columns[i] for i in kept), tuple(tuple(row[i] for i in kept) for row in rows), note, 2
+        "regret", "Regret", tuple(columns[i] for i in kept), tuple(tuple(row[i] for i in kept) for row in rows), note
     )
 
 
-def _final(one: Series, look: Look) -> tuple[str, ...]:
+def _final(one: Series, contest: Contest, look: Look) -> tuple[str, ...]:
     regret = look.of(one.low[:, -1:])
     exponent = fitted_exponent(one.played, one.low, MeanBand(), resampling())
     high, bound = float(one.high[:, -1].mean()), float(one.bound[:, -1].mean())
-    runs = str(len(one.seeds))
-    return (one.learner, tuning(one), runs, interval(regret), number(high), number(bound), interval(exponent))
+    numbers = (interval(regret), number(high), number(bound), interval(exponent), str(len(one.seeds)))
+    return (one.name, *numbers, TOLD[one.told], tuning(one, contest))
 
 
 def comparisons(contest: Contest) -> Iterator[Table]:
     """All pairs tuned alike, and each learner against itself tuned otherwise; by seeds that both finished."""
-    pairs = [(a, b) for a, b in combinations(contest.series, 2) if a.role == b.role or a.learner == b.learner]
-    differences = [_differences(a, b) for a, b in pairs]
-    tested = [(pair, found) for pair, found in zip(pairs, differences, strict=True) if len(found)]
+    tested = [((a, b), _differences(a, b)) for a, b in _pairs(contest)]
     if not tested:
         return
     tests = [sign_flips(found, resampling()) for _, found in tested]
@@ -82,16 +83,34 @@ def comparisons(contest: Contest) -> Iterator[Table]:
         ("learner", "other", "seeds", f"regret {MINUS} regret of other", "p", "p, Holm"),
         tuple(rows),
         "Differences of what was paid with the same seed, so with the same losses: the best policy in hindsight "
-        f"cancels. Mean with a {MeanBand().level:.0%} bootstrap interval; below zero the first learner is better. "
+        f"cancels. Mean with a {MeanBand().interval}; below zero the first learner is better. "
         f"p: two-sided sign-flip permutation test, exact up to {EXACT} seeds, above that by random signs (marked ~). "
-        f"Holm: corrected for the {len(rows)} comparisons of this game. With n seeds p is at least 2 / 2^n.",
+        f"Holm: corrected for the {len(rows)} comparisons of this game. With n seeds p is at least 2 / 2^n. "
+        "Learners that are told different things are not compared; pairs of the same runs are listed once.",
         2,
     )
 
 
+def _pairs(contest: Contest) -> Iterator[tuple[Series, Series]]:
+    """With seeds in common; no two runs are compared twice, and none with itself."""
+    seen = set()
+    for a, b in combinations(contest.series, 2):
+        runs = frozenset(tuple(one.ids[at] for at in places) for one, places in zip((a, b), _common(a, b), strict=True))
+        alike = a.told == b.told and (a.role == b.role or a.learner == b.learner)
+        if alike and len(runs) == 2 and runs not in seen:
+            seen.add(runs)
+            yield a, b
+
+
+def _common(a: Series, b: Series) -> tuple[Any, Any]:
+    """Places in both of the seeds that both finished."""
+    _, at_a, at_b = np.intersect1d(a.seeds, b.seeds, return_indices=True)
+    return at_a, at_b
+
+
 def _differences(a: Series, b: Series) -> Any:
     """Of what was paid in the end `[i]`, by common seed."""
-    _, at_a, at_b = np.intersect1d(a.seeds, b.seeds, return_indices=True)
+    at_a, at_b = _common(a, b)
     return a.paid[at_a, -1] - b.paid[at_b, -1]
 
 
@@ -109,7 +128,8 @@ def theory_or_tuned(contest: Contest, look: Look) -> Table:
         ends = [interval(look.of(one.low[:, -1:])) if one else NONE for one in (theory, tuned)]
         better = _differences(tuned, theory) if theory and tuned else []
         multiplier = f"{tuned.settings.multiplier:g}" if tuned else NONE
-        rows.append((label, *ends, multiplier, interval(mean_of(better)) if len(better) else NONE))
+        gained = interval(mean_of(better)) if len(better) else NONE
+        rows.append((label, *ends, multiplier, SAME if tuned and contest.tuned_as_theory(tuned) else gained))
     return Table(
         "tuning",
         "As theory tunes it, and tuned by a grid",
@@ -141,11 +161,18 @@ def costs(contest: Contest, look: Look) -> Table:
 def settings(results: Results) -> Table:
     """As given, and what the recipes made of them in the first run of each."""
     rows = [
-        (one.learner, contest.label, tuning(one), _listed(words_of(one.settings)), _listed(one.records[0].used.items()))
+        (
+            one.learner,
+            contest.label,
+            TOLD[one.told],
+            tuning(one, contest),
+            _listed(words_of(one.settings)),
+            _listed((name, value) for name, value in one.records[0].used.items() if name != "told"),
+        )
         for contest in results.contests
         for one in contest.series
     ]
-    columns = ("learner", "game", "tuned by", "settings", "made of them")
+    columns = ("learner", "game", "told", "tuned by", "settings", "made of them")
     return Table("settings", "Settings of the learners", columns, tuple(rows), texts=len(columns))
 
 
@@ -202,7 +229,7 @@ def _missing(results: Results) -> Iterator[tuple[str, ...]]:
 
 
 def every_run(results: Results) -> Table:
-    """The end of each run."""
+    """The end of each run; one that has two roles has a row for each."""
     columns = ("id", "game", "learner", "role", "multiplier", "seed", "rounds", "paid", "best", "best_bound", "regret")
     rows = []
     for one, record in results.finished:
@@ -212,7 +239,7 @@ def every_run(results: Results) -> Table:
             exact = ["" if end is None else repr(end) for end in [*ends, curve.paid[-1] - curve.best[-1]]]
             multiplier = repr(one.settings.learner.multiplier)
             rows.append((record.id, *_which(one), multiplier, str(one.settings.seed), *exact))
-    return Table("runs", "All runs", columns, tuple(sorted(rows)))
+    return Table("runs", "All runs, a row for each role", columns, tuple(sorted(rows)))
 
 
 def every_curve(results: Results, look: Look) -> Table:
@@ -227,8 +254,10 @@ def every_curve(results: Results, look: Look) -> Table:
     return Table("curves", "Curves of the figures", columns, tuple(rows))
 
 
-def tuning(one: Series) -> str:
+def tuning(one: Series, contest: Contest) -> str:
     """Who chose the rate."""
+    if contest.tuned_as_theory(one):
+        return SAME
     multiplier = f"{TIMES} {one.settings.multiplier:g}"
     if one.role == Role.TUNED:
         return f"grid, {multiplier}"

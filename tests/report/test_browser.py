@@ -55,6 +55,8 @@ document.getElementById("frame").onload = function () {
     scripts: page.scripts.length, bold: page.querySelectorAll("b").length, text: page.body.innerText,
     jumps: [...page.querySelectorAll("nav a")].map(one => page.querySelector(one.getAttribute("href")) !== null),
     stolen: typeof view.stolen,
+    regret: [...page.querySelectorAll("[aria-label='Regret'] td:nth-child(2)")].map(
+      one => [one.innerText, one.getBoundingClientRect().right]),
   };
   document.getElementById("found").textContent = JSON.stringify(found);
 };
@@ -136,6 +138,8 @@ def test_the_page_fits_and_shows_everything(folder: Path, visit: Visit, width: i
     assert found["jumps"]
     assert all(found["jumps"])
     assert min(found["letters"]) >= 12
+    assert found["regret"]
+    assert all("[" in text and right <= width for text, right in found["regret"])
 
 
 def test_a_learner_called_script_is_a_text(folder: Path, visit: Visit) -> None:

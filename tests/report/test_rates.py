@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from amdp.experiments.ladders import Ladder, spec_of
+from amdp.experiments.ladders import Ladder, slope, spec_of
 from amdp.experiments.record import Curve, Failure, Record
 from amdp.experiments.settings import RunSettings
 from amdp.experiments.storage import Store
-from amdp.report.rates import climb, slope
+from amdp.report.rates import climb
 
 GAME = {"instance": {"name": "tiny", "n_states": 2}, "losses": "bernoulli"}
 BY_LENGTH = Ladder("by length", "episodes", (10, 20, 40), GAME, {"name": "o-reps"}, 0.5)
@@ -72,10 +72,25 @@ def test_missing_and_failed_runs_are_counted(tmp_path: Path) -> None:
         store.write(record(second.settings, 1.0, 1.0))
         [found] = climb(spec, store, [BY_LENGTH])
         assert found.missing == 5
+        assert found.empty == [rung for rung in BY_LENGTH.rungs if rung != second.settings.game.length]
         assert np.isnan(found.exponent.value[0])
         [nothing] = climb(spec_of("others", [BY_DELAY], 1), store, [BY_DELAY])
     assert len(nothing.rungs) == 0
     assert nothing.missing == 2
+
+
+@pytest.mark.parametrize(("seeds", "told"), [(2, False), (3, False), (4, True)])
+def test_the_exponent_of_too_few_seeds_has_no_interval(tmp_path: Path, seeds: int, told: bool) -> None:
+    spec = spec_of("ladders", [BY_LENGTH], seeds=seeds)
+    rng = np.random.default_rng(1)
+    with Store(tmp_path) as store:
+        store.prepare(spec.text)
+        for one in spec.first():
+            store.write(record(one.settings, one.settings.game.length * rng.uniform(1, 2), 1.0))
+        [found] = climb(spec, store, [BY_LENGTH])
+    assert np.isfinite(found.exponent).all() == told
+    assert np.isfinite(found.exponent.value[0])
+    assert np.isfinite(found.last).all()
 
 
 def test_slopes_need_positive_points() -> None:

@@ -23,11 +23,13 @@ from amdp.experiments.spec import Planned, Role, Spec
 from amdp.experiments.storage import Store
 from amdp.report import Look, MeanBand, MedianBand, Results, Written, write
 from amdp.report import figures as drawn
+from amdp.report.drawing import LONGEST, label_of, style
 from amdp.report.figures import FORMATS, KINDS, pictures_of
 from amdp.report.markup import Table, comma_separated, latex, markdown
+from amdp.report.page import progress
 from amdp.report.results import Series
 from amdp.report.statistics import Band, Estimate
-from amdp.report.tables import comparisons, costs, final, gaps, interval, number, theory_or_tuned, tries
+from amdp.report.tables import comparisons, costs, final, gaps, interval, number, settings, theory_or_tuned, tries
 
 SEEDS = range(1, 6)
 
@@ -128,11 +130,12 @@ def test_a_run_that_has_two_names_is_shown_under_both() -> None:
 
 
 def test_steps_are_counted_where_a_round_is_an_epoch() -> None:
-    game = GameSettings(Named("tiny"), steps=4000)
+    """The last epoch is cut where the stream ends."""
+    game = GameSettings(Named("tiny"), steps=60)
     one = Planned(RunSettings(game, LearnerSettings("ftpl-infinite"), 1), "stream", "ftpl-infinite", Role.THEORY)
-    results = gathered(Asked([one]), [finished(one, rounds=100)])
+    results = gathered(Asked([one]), [replace(finished(one, rounds=7), used={"epoch": 9})])
     series = results.contests[0].series[0]
-    assert series.played[[0, -1]].tolist() == [40.0, 4000.0]
+    assert series.played.tolist() == [9.0, 18.0, 27.0, 36.0, 45.0, 54.0, 60.0]
     assert results.contests[0].unit == "step"
 
 
@@ -190,11 +193,87 @@ def test_theory_and_grid_stand_side_by_side() -> None:
     assert row["regret, tuned"].startswith(number(1000**0.5))
     assert row["multiplier"] == "0.25"
     assert rows_of(table)["hedge"]["regret, tuned"] == "\N{EN DASH}"
-    assert [row[1] for row in final(results.contests[0], Look()).rows] == [
-        "theory",
-        "grid, \N{MULTIPLICATION SIGN} 0.25",
-        "theory",
+    assert {name: row["tuned by"] for name, row in rows_of(final(results.contests[0], Look())).items()} == {
+        "ftpl": "theory",
+        "ftpl (tuned)": "grid, \N{MULTIPLICATION SIGN} 0.25",
+        "hedge": "theory",
+    }
+
+
+@pytest.fixture
+def theory_chosen() -> Results:
+    """Tuning chose theory's multiplier for a and b, and another for c."""
+    theory = [run for place, name in enumerate("abc") for run in played("swim", name, scale=1.0 + place)]
+    plans, records = split(theory)
+    twins = [replace(one, role=Role.TUNED) for one in plans if one.learner != "c"]
+    tuned, more = split(played("swim", "c", Role.TUNED, 0.5, scale=0.5))
+    return gathered(Asked(plans, twins + tuned), records + more)
+
+
+def test_the_same_runs_are_compared_once(theory_chosen: Results) -> None:
+    """Not a with a, nor a with b again as tuned; Holm counts the rest."""
+    (table,) = comparisons(theory_chosen.contests[0])
+    assert [row[:2] for row in table.rows] == [
+        ("a", "b"),
+        ("a", "c"),
+        ("a (tuned)", "c (tuned)"),
+        ("b", "c"),
+        ("b (tuned)", "c (tuned)"),
+        ("c", "c (tuned)"),
     ]
+    assert "for the 6 comparisons" in table.note
+    assert max(float(row[5]) for row in table.rows) == 6 * 2 / 2**5
+
+
+def test_a_tuned_learner_that_is_theorys_is_told_so(theory_chosen: Results) -> None:
+    contest = theory_chosen.contests[0]
+    rows = rows_of(final(contest, Look()))
+    assert [rows[f"{name} (tuned)"]["tuned by"] for name in "abc"] == ["tuned = theory"] * 2 + [
+        "grid, \N{MULTIPLICATION SIGN} 0.5"
+    ]
+    gained = [row[-1] for row in theory_or_tuned(contest, Look()).rows]
+    assert gained[:2] == ["tuned = theory"] * 2
+    assert gained[2].startswith("\N{MINUS SIGN}")
+
+
+def test_a_run_of_two_roles_counts_once(theory_chosen: Results) -> None:
+    """Three learners as theory tunes them, and one tuned otherwise."""
+    assert theory_chosen.asked == 4 * len(SEEDS)
+    assert progress(theory_chosen) == "20 of 20 runs"
+    lost = planned("swim", "d", 1)
+    results = gathered(Asked([lost], [replace(lost, role=Role.TUNED)]), [])
+    assert progress(results) == "0 of 1 runs; 1 missing"
+
+
+def heard(kind: str, *runs: Any) -> list[Any]:
+    return [(one, replace(record, used={"told": kind})) for one, record in runs]
+
+
+def test_learners_that_are_told_different_things_are_not_compared() -> None:
+    runs = heard("bandit", *played("swim", "ftpl"), *played("swim", "o-reps"))
+    runs += heard("full", *played("swim", "hedge"), *played("swim", "o-reps-full", scale=1.0))
+    plans, records = split(runs)
+    results = gathered(Asked(plans), records)
+    (table,) = comparisons(results.contests[0])
+    assert [row[:2] for row in table.rows] == [("ftpl", "o-reps"), ("hedge", "o-reps-full")]
+    for table in (final(results.contests[0], Look()), settings(results)):
+        told = {name: row["told"] for name, row in rows_of(table).items()}
+        assert told == dict.fromkeys(("ftpl", "o-reps"), "bandit") | dict.fromkeys(
+            ("hedge", "o-reps-full"), "full information"
+        )
+
+
+def test_no_exponent_is_printed_without_its_interval() -> None:
+    runs = played("swim", "few")[:3] + played("swim", "better", scale=-1.0) + played("swim", "well")
+    plans, records = split(runs)
+    rows = rows_of(final(gathered(Asked(plans), records).contests[0], Look()))
+    assert rows["few"]["exponent"] == rows["better"]["exponent"] == "\N{EN DASH}"
+    assert "[" in rows["well"]["exponent"]
+
+
+def test_the_final_regret_stands_beside_the_learner(duel: Results) -> None:
+    """On a phone only the first columns are seen."""
+    assert final(duel.contests[0], Look()).columns[:2] == ("learner", "final regret")
 
 
 def test_tries_are_listed_with_the_chosen_one() -> None:
@@ -308,7 +387,7 @@ def test_the_same_runs_give_the_same_bytes(tmp_path: Path, monkeypatch: pytest.M
 def look_at(kind: str, runs: list[Any], look: Look | None = None) -> Any:
     plans, records = split(runs)
     contest = gathered(Asked(plans), records).contests[0]
-    with drawn._style():
+    with style():
         return KINDS[kind].make(contest, look or Look())
 
 
@@ -399,12 +478,12 @@ def test_any_label_is_drawn_as_it_is() -> None:
         ElementTree.fromstring(drawn_svg(look_at(kind, runs)))
     shown = labels_of(look_at("regret", runs))
     assert shown[:5] == list(STRANGE[:5])
-    assert shown[5] == "x" * 43 + "…"
+    assert shown[5] == "x" * 21 + "…" + "x" * 22
     assert shown[6] == "日本  --"
 
 
 def drawn_svg(figure: Any) -> bytes:
-    with drawn._style():
+    with style():
         return drawn._rendered(figure, ("svg",))["svg"]
 
 
@@ -576,3 +655,11 @@ def shortened(record: Record) -> Record:
         return {key: one[kept] for key, one in value.items()} if isinstance(value, dict) else value[kept]
 
     return replace(record, curve=Curve(**{name: part(value) for name, value in asdict(record.curve).items()}))
+
+
+def test_long_names_of_one_grid_keep_their_ends() -> None:
+    names = [f"a learner with a very long label indeed oracle=lp multiplier={n}" for n in (1, 2)]
+    short = [label_of(name) for name in names]
+    assert short[0] != short[1]
+    assert all(len(name) == LONGEST for name in short)
+    assert short[0].endswith("multiplier=1")
