@@ -1,4 +1,6 @@
-"""The command line: `amdp play`, `amdp solve`, and lists of what there is."""
+"""The command line: `amdp new`, `compare`, `report` and `results` for experiments; `play` and `solve` for one game or
+world; `instances`, `learners` and `oracles` list what there is; `table`, `rates` and `verify` look at the theory.
+"""
 
 import json
 from math import inf

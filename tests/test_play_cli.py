@@ -105,10 +105,17 @@ def test_every_learner_plays_and_only_those_with_a_theorem_state_a_bound(name: s
     assert (answer["trials"] == 0) == (name == "fpl")
 
 
+@pytest.mark.parametrize("name", ["o-reps", "hedge", "pomd"])
+def test_learners_without_a_planning_oracle_make_no_plans(name: str) -> None:
+    small = ("tiny", "--world", "n_states=2", "--episodes", "10", "--learner", name)
+    assert played(*small)["oracle_calls"] == 0
+    assert "plans" not in runner.invoke(app, ["play", *small]).stdout
+
+
 def test_people_get_one_screen() -> None:
     result = runner.invoke(app, ["play", "tiny", "--episodes", "30", "--delay", "fixed:2"])
     assert result.exit_code == 0
-    for words in ("rate", "limit", "total_delay", "resampling", "stability", "oracle calls", "best in hindsight"):
+    for words in ("rate", "limit", "total_delay", "resampling", "stability", "plans", "best in hindsight"):
         assert words in result.stdout
     assert result.stdout.count("\n") <= 40
     assert not result.stderr
@@ -239,6 +246,23 @@ def test_what_cannot_be_played_is_refused_in_one_line(arguments: tuple[str, ...]
     assert message in refused(*arguments)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--learner", "mdp-e"), "give steps instead of episodes (--steps)"),
+        (("--learner", "ftpl-infinite"), "give steps instead of episodes (--steps)"),
+        (("--steps", "200", "--learner", "ftpl"), "use ftpl-infinite"),
+        (("--steps", "200", "--learner", "hedge"), "use hedge-infinite"),
+        (("--steps", "200", "--learner", "o-reps"), "give episodes instead of steps"),
+        (("--steps", "200", "--learner", "pomd"), "give episodes instead of steps"),
+    ],
+)
+def test_a_refusal_says_what_to_type(arguments: tuple[str, ...], message: str) -> None:
+    result = runner.invoke(app, ["play", "random-ergodic", *arguments])
+    assert result.exit_code == 1
+    assert message in result.stderr
+
+
 def test_an_unknown_world_lists_the_known_ones() -> None:
     result = runner.invoke(app, ["play", "atlantis"])
     assert result.exit_code == 1
@@ -261,3 +285,9 @@ def test_instances_and_learners_are_listed() -> None:
     assert "regret is linear" in found["ftpl-literal"]
     assert "river-swim" in runner.invoke(app, ["instances"]).stdout
     assert "ftpl-shared" in runner.invoke(app, ["learners"]).stdout
+
+
+def test_a_setting_of_the_wrong_kind_is_refused_in_one_line() -> None:
+    done = CliRunner().invoke(app, ["play", "tiny", "--episodes", "3", "--set", "rate=abc"])
+    assert done.exit_code == 1
+    assert done.stderr == "error: 'ftpl': rate = 'abc'; it must be a number\n"

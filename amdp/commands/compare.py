@@ -11,11 +11,13 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from amdp.commands.refusals import INTERRUPTED, clear_errors, interruptible
 from amdp.errors import AmdpError, InvalidInput
 from amdp.experiments.engines import DaskCluster, Engine, LocalPool
 from amdp.experiments.frame import asked
+from amdp.experiments.plan import origin
 from amdp.experiments.progress import watcher
 from amdp.experiments.runner import Outcome, Shard, run
 from amdp.experiments.spec import Planned, Role, Spec
@@ -49,7 +51,7 @@ def compare(
     """
     with clear_errors(), Store(out) as store:
         with interruptible() as stop:
-            wanted = Spec.load(spec)
+            wanted = Spec.load(spec, origin(spec))
             shown = watcher(Console(stderr=True), quiet)
             outcome = run(wanted, store, _engine(workers, dask), shown, Shard.parse(shard), retry_failed, stop)
         page = None if no_report else _report(wanted, store, outcome)
@@ -80,6 +82,9 @@ def _report(spec: Spec, store: Store, outcome: Outcome) -> Path | None:
     except AmdpError as problem:
         _say(f"no report: {problem}")
         return None
+    except KeyboardInterrupt as stopped:
+        _say(f"all runs are there; {shlex.join(['amdp', 'report', str(store.folder)])} writes the page")
+        raise typer.Exit(INTERRUPTED) from stopped
 
 
 def _summary(spec: Spec, store: Store, outcome: Outcome, page: Path | None) -> dict[str, Any]:
@@ -120,10 +125,12 @@ def _row(key: tuple[str, str, Role], finals: list[float]) -> dict[str, Any]:
 
 
 def _show(summary: dict[str, Any]) -> None:
-    table = Table("game", "learner", "tuned by", "runs", "final regret, mean and 95 % interval", title=summary["title"])
+    headings = ("game", "learner", "tuned by", "runs", "final regret, mean and 95 % interval")
+    table = Table(*headings, title=Text(summary["title"]))
     for row in summary["regret"]:
         ends = Estimate(*(np.array(nan if row[key] is None else row[key]) for key in ("mean", "low", "high")))
-        table.add_row(row["game"], row["learner"], TUNED_BY[row["role"]], str(row["runs"]), interval(ends))
+        cells = (row["game"], row["learner"], TUNED_BY[row["role"]], str(row["runs"]), interval(ends))
+        table.add_row(*map(Text, cells))
     console = Console()
     console.print(table)
     if summary["report"]:

@@ -24,7 +24,8 @@ episodes = 500
 [[games]]
 label = "river"
 instance = {{ name = "river-swim", n_steps = 6, n_states = 4 }}
-losses = "bernoulli"              # or a table with settings: {{ name = "swap", first = 100 }}; or a .csv, .npz file
+losses = "bernoulli"              # or a table with settings: {{ name = "swap", first = 100 }}; or a .csv, .npz file,
+#                                 # found from the folder of this spec
 delay = ["none", "fixed:20"]      # rounds until the losses are told
 
 [[games]]
@@ -41,7 +42,8 @@ label = "stream"
 instance = {{ name = "random-parked", n_states = 3, n_actions = 2 }}
 losses = "swap"
 steps = 400
-# comparator = {{ name = "milp", seconds = 10 }}   # who finds the best policy in hindsight
+# comparator = {{ name = "auto", nodes = 100000 }}   # finds the best policy in hindsight; a limit of
+#                                 # seconds instead of nodes would make runs that cannot be repeated
 
 [[learners]]
 name = "ftpl"

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from amdp.commands import completion
 from amdp.commands.refusals import INTERRUPTED, clear_errors, interruptible
@@ -162,7 +163,7 @@ class Watch:
 def _bar() -> Progress:
     console = Console(stderr=True)
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("paid {task.fields[paid]:.3f} a round"),
@@ -222,9 +223,9 @@ def _finite(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]
 def _show(match: Match, result: dict[str, Any]) -> None:
     console = Console()
     game, player = match.settings.game, match.settings.learner
-    facts = Table(show_header=False, title=f"{player.name} on {game.instance}")
+    facts = Table(show_header=False, title=Text(f"{player.name} on {game.instance}"))
     for key, value in _facts(match):
-        facts.add_row(key, f"{value:.6g}" if isinstance(value, float) else str(value))
+        facts.add_row(key, Text(f"{value:.6g}" if isinstance(value, float) else str(value)))
     facts.add_section()
     for key, text in _costs(match, result):
         facts.add_row(key, text)
@@ -251,7 +252,8 @@ def _costs(match: Match, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "regret", _interval(result["regret"], result["regret_high"])
     yield "bound on its mean", _terms(result["bound"])
     yield "seconds", f"{result['seconds']:.2f}; the learner {result['learner_seconds']:.2f}, {each:.2e} a round"
-    yield "oracle calls", f"{result['oracle_calls']}, of which trials {result['trials']}"
+    if result["oracle_calls"]:
+        yield "plans", f"{result['oracle_calls']}, of which trials {result['trials']}"
     if match.epoch:
         switches = f"{result['steps_entering']} steps, in which {result['paid_entering']:.6g} were paid"
         yield "spent on switches", switches

@@ -14,6 +14,7 @@ from rich.console import Console
 from amdp.commands.refusals import clear_errors
 from amdp.errors import InvalidInput
 from amdp.experiments.frame import asked, columns, write_csv, write_parquet
+from amdp.experiments.plan import recalled
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
 
@@ -27,7 +28,9 @@ class Format(StrEnum):
 
 def results(
     folder: Annotated[Path, typer.Argument(help="What `amdp compare --out` filled.")],
-    form: Annotated[Format, typer.Option("--format", help="parquet needs pandas and pyarrow.")] = Format.CSV,
+    given: Annotated[
+        Format | None, typer.Option("--format", help="As the file is called; parquet needs pandas and pyarrow.")
+    ] = None,
     out: Annotated[Path | None, typer.Option(help="The file to write; a CSV is printed if none is given.")] = None,
     timings: Annotated[bool, typer.Option("--timings", help="Add seconds, which are never the same twice.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON; needs --out.")] = False,
@@ -39,10 +42,11 @@ def results(
     Example: amdp results results --out results.csv
     """
     with clear_errors():
+        form = _form(given, out)
         if out is None and (form is Format.PARQUET or as_json):
             raise InvalidInput("give --out FILE: only a CSV alone is printed")
         store = Store(folder)
-        spec = Spec.load(store.spec)
+        spec = recalled(folder)
         if out is None:
             write_csv(spec, store, sys.stdout, timings)
         else:
@@ -58,6 +62,15 @@ def results(
             f"{summary['finished']} of {summary['runs']} runs{missing if summary['finished'] < summary['runs'] else ''}"
         )
         Console(stderr=True).print(told, markup=False, highlight=False)
+
+
+def _form(given: Format | None, out: Path | None) -> Format:
+    """What was asked for, or what the file is called."""
+    ending = out.suffix.lower().removeprefix(".") if out else ""
+    called = Format(ending) if ending in list(Format) else None
+    if given and called and given is not called:
+        raise InvalidInput(f"--format {given} into {out}; give a file that ends in .{given}")
+    return given or called or Format.CSV
 
 
 def _write(spec: Spec, store: Store, form: Format, out: Path, timings: bool) -> int:
@@ -79,6 +92,7 @@ def _clear(file: Path) -> Iterator[None]:
 def _summary(spec: Spec, store: Store) -> dict[str, Any]:
     """Counts of runs, by what became of them."""
     finals = {one.id: store.final_regret(one.id) for one in asked(spec, store)}
+    store.others(finals)
     failed, missing = (sum(final == value for final in finals.values()) for value in (float("inf"), None))
     return {
         "runs": len(finals),

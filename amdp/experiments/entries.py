@@ -41,8 +41,8 @@ Made = TypeVar("Made")
 Finder = Callable[[str], Any]  # what a name stands for
 
 
-def game(point: Branch, seed: int) -> GameSettings:
-    """The settings of a game, every part of which was tried with a seed."""
+def game(point: Branch, seed: int, folder: str = "") -> GameSettings:
+    """The settings of a game, every part of which was tried with a seed; names of files start in `folder`."""
     _require_kinds(point, GAME)
     known: dict[str, tuple[list[str], Finder]] = {
         "instance": (list(worlds.standard() | worlds.continuing()), worlds.world),
@@ -52,7 +52,9 @@ def game(point: Branch, seed: int) -> GameSettings:
     files = {"instance": match.WORLD_FILES, "losses": match.LOSS_FILES}
     given = {key: _number(key, part.plain) for key, part in point.parts.items()}
     for key in known.keys() & given.keys():
-        given[key] = _named(point.parts[key], *known[key], files.get(key, ()))
+        given[key] = _named(point.parts[key], *known[key], files.get(key, ()), folder)
+    if "comparator" in given:
+        _create(_part(point, "comparator"), ORACLES, given["comparator"])
     settings = _tried(point, lambda: GameSettings(**given))
     try_parts(point, settings, seed)
     return settings
@@ -76,7 +78,7 @@ def learner(point: Branch) -> LearnerSettings:
     for key, group in (("oracle", ORACLES), ("projection", PROJECTIONS)):
         if key in given:
             given[key] = _named(point.parts[key], registry.names(group), partial(registry.find, group))
-            _tried(_part(point, key), partial(registry.create, group, given[key].name, given[key].settings))
+            _create(_part(point, key), group, given[key])
     if "settings" in given:
         _require_options(_part(point, "settings"), recipe)
     return _tried(point, lambda: LearnerSettings(**given))
@@ -97,7 +99,12 @@ def _require_kinds(point: Branch, known: Mapping[str, Any]) -> None:
             of_kind(part.path, part.plain, expected)
 
 
-def _named(part: Point, known: list[str], find: Finder, suffixes: tuple[str, ...] = ()) -> Named:
+def _create(point: Branch, group: str, given: Named) -> None:
+    """Once, to see whether its settings are allowed."""
+    _tried(point, partial(registry.create, group, given.name, dict(given.settings)))
+
+
+def _named(part: Point, known: list[str], find: Finder, suffixes: tuple[str, ...] = (), folder: str = "") -> Named:
     """A name alone, or a table with a name and settings; for a file, the settings are its checksum."""
     if isinstance(part, Leaf):
         part = Branch(part.path, {"name": part})
@@ -106,7 +113,8 @@ def _named(part: Point, known: list[str], find: Finder, suffixes: tuple[str, ...
     path, name, rest = part.parts["name"].path, _text(part.parts["name"]), part.without("name")
     if match.is_file(Named(name), suffixes):
         require_known(part.path, rest.parts, [])
-        return Named(name, {"sha256": _tried(Branch(path, {}), lambda: match.checksum(name))})
+        content = _tried(Branch(path, {}), lambda: match.checksum(Named(name, folder=folder).file))
+        return Named(name, {"sha256": content}, folder)
     require_name(path, name, known)
     _require_options(rest, _tried(part, lambda: find(name)))
     return _tried(rest, lambda: Named(name, rest.plain))

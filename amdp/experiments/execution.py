@@ -1,4 +1,8 @@
-"""One run, from its settings to its record; the same bytes on every machine, but for seconds and where it ran."""
+"""One run, from its settings to its record.
+
+Its curve is the same on the same kind of processor with the same versions of numpy, scipy, numba and the solvers, but
+for seconds; solvers with a limit of seconds may stop elsewhere.
+"""
 
 import json
 import os
@@ -55,6 +59,8 @@ def lost(settings: RunSettings, kind: str, message: str) -> Record:
 def _made(settings: RunSettings, started: datetime, seconds: float, cpu_seconds: float) -> dict[str, Any]:
     return {
         "versions": versions(),
+        "machine": platform.machine(),
+        "repeatable": settings.repeatable,
         "git": git_revision(),
         "host": platform.node(),
         "python": platform.python_version(),

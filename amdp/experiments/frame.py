@@ -52,7 +52,7 @@ def rows(planned: Iterable[Planned], store: Store, timings: bool = False) -> Ite
 
 def asked(spec: Spec, store: Store) -> list[Planned]:
     """The runs of a spec as far as they are known: the tuned ones once their tuning is finished."""
-    return spec.first() + (spec.second(store.final_regret) or [])
+    return spec.first() + (spec.second(store.final_paid) or [])
 
 
 def frame(spec: Spec, store: Store, timings: bool = False) -> Any:

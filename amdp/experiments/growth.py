@@ -1,8 +1,14 @@
 """Ladders along every size of the theorems: episodes, delay, steps of a stream, horizon, states, actions."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from amdp.experiments.ladders import Ladder
+import numpy as np
+
+from amdp.algorithms.bounds import delayed_ftpl_order, delayed_uob_reps_order
+from amdp.dynamics import Shape
+from amdp.experiments.ladders import UNKNOWN, Ladder, slope
+from amdp.instances import build
 
 
 class Sizes(NamedTuple):
@@ -33,7 +39,7 @@ STREAMS: dict[str, dict[str, Any]] = {
     "ring": {"name": "waiting-ring", "n_states": 3},
     "farm": {"name": "server-farm", "n_servers": 1},
 }
-UNKNOWN = {"unknown": True, "radius": "jin-2020", "radius_scale": 0.1}
+Order = Callable[[Shape, int, int], float]  # of a bound, in shape, episodes and total delay
 
 
 def ladders(sizes: Sizes) -> list[Ladder]:
@@ -56,7 +62,11 @@ def _episodes(sizes: Sizes) -> list[Ladder]:
 
 
 def _delays(sizes: Sizes) -> list[Ladder]:
-    """The total delay is K times that of a round."""
+    """The total delay is K times that of a round. It stands in one term of the bounds; the other one does not grow."""
+    players: list[tuple[str, str, Order]] = [
+        ("FTPL, late", "ftpl-shared", delayed_ftpl_order),
+        ("Delayed UOB-REPS", "delayed-uob-reps", delayed_uob_reps_order),
+    ]
     return [
         Ladder(
             f"{name}, {family}",
@@ -64,11 +74,19 @@ def _delays(sizes: Sizes) -> list[Ladder]:
             sizes.delays,
             _game(world, episodes=sizes.fixed, **UNKNOWN),
             {"name": learner},
-            1 / 2,
+            _power(order, world, sizes),
         )
         for family, world in EPISODIC.items()
-        for name, learner in (("FTPL, late", "ftpl-shared"), ("Delayed UOB-REPS", "delayed-uob-reps"))
+        for name, learner, order in players
     ]
+
+
+def _power(order: Order, world: dict[str, Any], sizes: Sizes) -> float:
+    """What the whole bound grows like over the delays."""
+    # In a table of a spec a list is a grid; here each has one value.
+    shape = build(**{key: value[0] if isinstance(value, list) else value for key, value in world.items()}).shape
+    whole = [order(shape, sizes.fixed, sizes.fixed * delay) for delay in sizes.delays]
+    return slope(np.array(sizes.delays, dtype=np.float64), np.array(whole))
 
 
 def _streams(sizes: Sizes) -> list[Ladder]:

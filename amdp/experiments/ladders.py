@@ -5,9 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from amdp.arrays import Floats
 from amdp.experiments.spec import Spec
 
 CHECKPOINTS = 2  # only the last one counts
+UNKNOWN = {"unknown": True, "radius": "jin-2020", "radius_scale": 0.1}  # of games: the learner must find out
 
 
 @dataclass(frozen=True)
@@ -22,7 +26,7 @@ class Ladder:
     rungs: tuple[int, ...]
     game: Mapping[str, Any] = field(repr=False)
     learner: Mapping[str, Any] = field(repr=False)
-    proved: float | None = None  # the exponent of the bound
+    proved: float | None = None  # the exponent of the whole bound over the rungs
 
     def at(self, rung: int) -> dict[str, Any]:
         """The game of a rung, as a table of a spec."""
@@ -56,6 +60,13 @@ def spec_of(title: str, ladders: Sequence[Ladder], seeds: int) -> Spec:
         played = {"label": label, "learners": list(dict.fromkeys(players)), **game}
         lines += ["", "[[games]]", *_lines(played)]
     return Spec.parse("\n".join(lines) + "\n", title)
+
+
+def slope(x: Floats, y: Floats) -> float:
+    """The exponent of a power law through the points; NaN if they are too few or not positive."""
+    if len(x) < 2 or not (y > 0.0).all():
+        return float("nan")
+    return float(np.polyfit(np.log(x), np.log(y), 1)[0])
 
 
 def _words(table: Mapping[str, Any]) -> str:

@@ -37,6 +37,17 @@ RADII: dict[str, Callable[..., Radius]] = {
 TOLD: dict[type[Feedback], str] = {Bandit: "bandit", FullInformation: "full"}
 
 
+class Misfit(UnsupportedDomain):
+    """A part of the settings, of the learner or of the game, does not fit the other's kind of problem."""
+
+    def __init__(self, message: str, part: str) -> None:
+        super().__init__(message)
+        self.part = part
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.part)
+
+
 @dataclass(frozen=True, eq=False)
 class Match:
     """A game, who plays it, and what the player is told of the arena."""
@@ -64,6 +75,7 @@ class Match:
     def used(self) -> dict[str, Any]:
         """The parameters that the recipe made of the settings."""
         found = {"shape": list(self.domain.shape), "total_delay": self.total_delay, "rounds": self.game.rounds}
+        found |= {"told": TOLD[self.game.feedback]}
         return found | ({"epoch": self.epoch} if self.epoch else {}) | self.tuned
 
     @property
@@ -103,19 +115,28 @@ def arrange(settings: RunSettings) -> Match:
 def _require_ready(match: Match) -> None:
     """Refuse at once what would be refused when the game begins, or at its end."""
     arena = match.game.arena.domain
-    for one, domain in ((getattr(match.learner, "oracle", None), match.domain), (match.comparator, arena)):
+    planners = {
+        "oracle": (getattr(match.learner, "oracle", None), match.domain),
+        "comparator": (match.comparator, arena),
+    }
+    for part, (one, domain) in planners.items():
         planner = oracle(one) if isinstance(one, str) else one
         if planner is not None and not planner.supports(domain):
-            raise UnsupportedDomain(f"{type(planner).__name__} does not solve {describe(domain)}")
+            raise Misfit(f"{type(planner).__name__} does not solve {describe(domain)}", part)
         if planner is not None:
             registry.require(type(planner).__name__, planner.requires)
     chosen = getattr(match.learner, "projection", None)
     projector = projection(chosen) if isinstance(chosen, str) else chosen
     if projector is not None and not projector.supports(match.domain):
-        raise UnsupportedDomain(f"{type(projector).__name__} does not project onto {describe(match.domain)}")
+        reason = f"{type(projector).__name__} does not project onto {describe(match.domain)}{_remedy(match.domain)}"
+        raise Misfit(reason, "projection")
     if isinstance(match.learner, Hedge) and count_policies(match.domain) > match.learner.limit:
         count = f"{float(count_policies(match.domain)):.3g}"
         raise InvalidInput(f"Hedge would list {count} policies, more than its limit of {match.learner.limit}")
+
+
+def _remedy(domain: Domain) -> str:
+    return "; give episodes instead of steps" if isinstance(domain, StationaryPolicies) else ""
 
 
 def _bound(made: Learner[Any] | InEpochs, domain: Domain, late: Delays | None, rounds: int) -> Any:
@@ -163,9 +184,9 @@ def _as_it_was(given: Named) -> str:
     expected = given.settings.get("sha256")
     if set(given.settings) - {"sha256"}:
         raise InvalidInput(f"{given}: what is read from a file has no settings")
-    if expected is not None and checksum(given.name) != expected:
+    if expected is not None and checksum(given.file) != expected:
         raise InvalidInput(f"{given.name} has changed since this run was planned")
-    return given.name
+    return given.file
 
 
 def checksum(file: str) -> str:
@@ -202,16 +223,24 @@ def told(game: GameSettings, instance: Instance) -> Domain:
 
 def _player(chosen: LearnerSettings, domain: Domain, length: int, total_delay: int) -> Learner[Any] | InEpochs:
     usual = "auto" if isinstance(domain, StationaryPolicies) else "dp"
-    made: Learner[Any] | InEpochs = learner(
-        chosen.name,
-        domain,
-        length,
-        total_delay,
-        _oracle(chosen.oracle) or usual,
-        chosen.multiplier,
-        _projection(chosen.projection) or "newton",
-        **chosen.settings,
-    )
+    planner, projector = _oracle(chosen.oracle), _projection(chosen.projection)
+    try:
+        made: Learner[Any] | InEpochs = learner(
+            chosen.name,
+            domain,
+            length,
+            total_delay,
+            planner or usual,
+            chosen.multiplier,
+            projector or "newton",
+            **chosen.settings,
+        )
+    except UnsupportedDomain as problem:
+        # A recipe that binds an oracle meets its refusal, which begins with its name.
+        for part, one in (("oracle", planner), ("projection", projector)):
+            if one is not None and str(problem).startswith(f"{type(one).__name__} "):
+                raise Misfit(str(problem), part) from problem
+        raise
     return made
 
 

@@ -9,7 +9,7 @@ from amdp.errors import AmdpError, SpecError
 from amdp.experiments import entries, reading
 from amdp.experiments.grid import Branch, expanded
 from amdp.experiments.labels import told_apart
-from amdp.experiments.match import arrange
+from amdp.experiments.match import Misfit, arrange
 from amdp.experiments.reading import Table
 from amdp.experiments.settings import GameSettings, LearnerSettings, RunSettings
 from amdp.experiments.tuning import Tune
@@ -47,12 +47,12 @@ class Entry(Generic[Item]):
         return self.label in labels or self.shared in labels
 
 
-def read_games(given: Any, usual: Table, seed: int) -> list[Entry[GameSettings]]:
-    """All games, labelled; their parts were tried with a seed."""
+def read_games(given: Any, usual: Table, seed: int, folder: str = "") -> list[Entry[GameSettings]]:
+    """All games, labelled; their parts were tried with a seed. Names of files start in `folder`."""
     found = [
         Entry("", label or Path(settings.instance.name).stem, settings, point, wanted)
         for point, label, wanted in _points("games", given, entries.GAME, usual, "learners", "instance")
-        for settings in [entries.game(point, seed)]
+        for settings in [entries.game(point, seed, folder)]
     ]
     return _labelled(found)
 
@@ -74,6 +74,7 @@ def pairings(
     _require_labels(games, learners, "learners")
     _require_labels(learners, games, "games")
     pairs, skipped = [], []
+    reasons: dict[str, Exception] = {}  # the first of each label
     for game in games:
         for learner in learners:
             if not game.wants(learner) or not learner.wants(game):
@@ -84,9 +85,11 @@ def pairings(
             else:
                 _require_unasked(game, learner, refused)
                 skipped.append(Skipped(game.label, learner.label, str(refused)))
-    everyone: list[Entry[Any]] = [*games, *learners]
-    for one in everyone:
-        _require_paired(one, pairs, skipped)
+                reasons.setdefault(f"game {game.label}", refused)
+                reasons.setdefault(f"learner {learner.label}", refused)
+    everyone: list[tuple[str, Entry[Any]]] = [("game", one) for one in games] + [("learner", one) for one in learners]
+    for kind, one in everyone:
+        _require_paired(one, pairs, skipped, reasons.get(f"{kind} {one.label}"))
     return pairs, skipped
 
 
@@ -148,13 +151,15 @@ def _require_labels(entries: Iterable[Entry[Any]], others: list[Entry[Any]], key
 def _refused(
     game: Entry[GameSettings], learner: Entry[LearnerSettings], tune: Tune | None, seed: int
 ) -> Exception | None:
-    """Why the pairing cannot work."""
+    """Why the pairing cannot work; a defect is no reason: it shows when the run is played, and is recorded."""
     tries = [game.settings, *([tune.shortened(game.settings)] if tune else [])]
     try:
         for settings in tries:
             arrange(RunSettings(settings, learner.settings, seed))
-    except (AmdpError, TypeError, ValueError, ArithmeticError, MemoryError) as problem:
+    except AmdpError as problem:
         return problem
+    except Exception:
+        return None
     return None
 
 
@@ -164,9 +169,19 @@ def _require_unasked(game: Entry[Any], learner: Entry[Any], refused: Exception) 
             raise SpecError(f"{other.label!r} cannot be paired with it: {refused}", f"{one.point.path}.{key}")
 
 
-def _require_paired(one: Entry[Any], pairs: list[tuple[str, str]], skipped: list[Skipped]) -> None:
+def _require_paired(
+    one: Entry[Any], pairs: list[tuple[str, str]], skipped: list[Skipped], refused: Exception | None
+) -> None:
     if any(one.label == label for pair in pairs for label in pair):
         return
     reasons = [f"{pair.game!r} with {pair.learner!r}: {pair.reason}" for pair in skipped if one.label in pair[:2]]
     cause = f"it fits nothing: {reasons[0]}" if reasons else "it is paired with nothing"
-    raise SpecError(f"{one.label!r} has no runs; {cause}", one.point.path)
+    raise SpecError(f"{one.label!r} has no runs; {cause}", _path_of(one.point, refused))
+
+
+def _path_of(point: Branch, refused: Exception | None) -> str:
+    """The key that is to blame for a refusal, if it is one of the entry's; else the entry."""
+    key = refused.part if isinstance(refused, Misfit) else str(refused).partition(" = ")[0]
+    below = point.parts.get("settings")
+    parts = {**(below.parts if isinstance(below, Branch) else {}), **point.parts}
+    return parts[key].path if key in parts else point.path

@@ -9,6 +9,7 @@ from typing import Protocol, Self
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
+from rich.text import Text
 
 from amdp.experiments.engines import Playing
 from amdp.experiments.record import Record
@@ -125,23 +126,34 @@ class Tally:
         rounds = sum(row.rounds for row in self.rows) + sum(one.rounds for one in self.playing)
         return rounds / seconds * self._busy if seconds else 0.0
 
-    def of(self, place: int) -> list[Playing]:
-        """The runs of a row that are under way."""
-        return [one for one in self.playing if one.row == place]
+    @property
+    def by_row(self) -> dict[int, list[Playing]]:
+        """The runs that are under way, by their row."""
+        found: dict[int, list[Playing]] = {}
+        for one in self.playing:
+            found.setdefault(one.row, []).append(one)
+        return found
 
-    def left(self, place: int) -> float | None:
-        """Seconds of the clock that a row's unfinished runs will take, were they the only ones; None: not known yet."""
-        row, playing = self.rows[place], self.of(place)
-        known = [row.each(playing)] if row.each(playing) else [r.each(self.of(i)) for i, r in enumerate(self.rows)]
-        guesses = [each for each in known if each is not None]
-        if not guesses or not self._busy:
-            return 0.0 if row.done == row.all else None
-        return row.left(playing, sum(guesses) / len(guesses)) / self._busy
+    def lefts(self) -> list[float | None]:
+        """Seconds of the clock that each row's unfinished runs will take, were they the only ones; None: not known yet.
+
+        A row of which nothing is known is as slow as the others on average.
+        """
+        playing, busy = self.by_row, self._busy
+        paces = [row.each(playing.get(i, [])) for i, row in enumerate(self.rows)]
+        known = [pace for pace in paces if pace is not None]
+        if not known or not busy:
+            return [0.0 if row.done == row.all else None for row in self.rows]
+        usual = sum(known) / len(known)
+        return [
+            row.left(playing.get(i, []), pace or usual) / busy
+            for i, (row, pace) in enumerate(zip(self.rows, paces, strict=True))
+        ]
 
     @property
     def all_left(self) -> float | None:
         """Seconds of the clock; None if nobody can know yet."""
-        each = [self.left(i) for i in range(len(self.rows))]
+        each = self.lefts()
         return None if None in each else sum(seconds for seconds in each if seconds is not None)
 
     @property
@@ -248,14 +260,15 @@ def sentence(tally: Tally) -> str:
 
 def table(tally: Tally, height: int) -> Table:
     """A line for each game and learner; where there are too many, those that are done give way."""
-    drawn = Table(caption=sentence(tally), caption_justify="left")
+    drawn = Table(caption=Text(sentence(tally)), caption_justify="left")
     for heading in ("game", "learner"):
         drawn.add_column(heading, overflow="fold")
     for heading in ("runs", "failed", "rounds/s", "left", "best", "worst"):
         drawn.add_column(heading, justify="right", no_wrap=True)
     shown = sorted(range(len(tally.rows)), key=lambda i: tally.rows[i].done == tally.rows[i].all)[: max(1, height)]
+    playing, left = tally.by_row, tally.lefts()
     for i in sorted(shown):
-        drawn.add_row(*_cells(tally, i))
+        drawn.add_row(*map(Text, _cells(tally.rows[i], playing.get(i, []), left[i])))
     if len(shown) < len(tally.rows):
         drawn.add_row(f"and {len(tally.rows) - len(shown)} more")
     return drawn
@@ -270,9 +283,8 @@ def duration(seconds: float | None) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}" if minutes else f"{rest} s"
 
 
-def _cells(tally: Tally, place: int) -> list[str]:
-    row = tally.rows[place]
-    speed = row.speed(tally.of(place))
+def _cells(row: Row, playing: list[Playing], left: float | None) -> list[str]:
+    speed = row.speed(playing)
     regrets = [f"{value:.4g}" if row.timed else "" for value in (row.best, row.worst)]
     return [
         row.game,
@@ -280,6 +292,6 @@ def _cells(tally: Tally, place: int) -> list[str]:
         f"{row.done}/{row.all}",
         str(row.failed or ""),
         f"{speed:.3g}" if speed else "",
-        duration(tally.left(place)) if row.done < row.all else "",
+        duration(left) if row.done < row.all else "",
         *regrets,
     ]

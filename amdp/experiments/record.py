@@ -79,6 +79,11 @@ class Record:
         """Against the best policy that was found; infinite if the run failed."""
         return self.curve.paid[-1] - self.curve.best[-1] if self.curve else inf
 
+    @property
+    def final_paid(self) -> float:
+        """In all rounds; infinite if the run failed."""
+        return self.curve.paid[-1] if self.curve else inf
+
     def to_bytes(self) -> bytes:
         """A file: JSON in one line, with a checksum over the rest."""
         parts = {"curve": self.curve and vars(self.curve), "failure": self.failure and vars(self.failure)}

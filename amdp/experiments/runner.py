@@ -6,7 +6,7 @@ is recorded with its error, and neither stops the others.
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, wait
 from dataclasses import dataclass, field
 from threading import Event
@@ -14,7 +14,8 @@ from typing import Self
 
 from amdp.errors import InvalidInput
 from amdp.experiments.engines import Engine
-from amdp.experiments.execution import lost, versions
+from amdp.experiments.execution import git_revision, lost, versions
+from amdp.experiments.plan import written
 from amdp.experiments.progress import Silent, Tally, Watcher
 from amdp.experiments.record import Record
 from amdp.experiments.spec import Planned, Role, Spec
@@ -86,19 +87,37 @@ def run(
     A run whose workers end `attempts` times is recorded as failed.
     """
     mine, asked_to_stop = shard or Shard(), stop or Event()
-    store.prepare(spec.text)
+    replaced = store.prepare(spec.titled, written(spec))
     with watcher or Silent() as shown, engine:
+        for note in (*spec.notes, *_company(spec, store, replaced)):
+            shown.note(note)
         session = _Session(store, engine, shown, retry_failed, attempts, asked_to_stop)
         first, tuned = mine.take(spec.first()), None
         session.play(first)
         if not asked_to_stop.is_set():
-            tuned = spec.second(store.final_regret)
+            tried = spec.tried(store.final_paid)
+            tuned = spec.tuned(tried)
+            for (game, learner), regrets in (tried or {}).items():
+                if spec.tune and spec.tune.is_tie(regrets):
+                    shown.note(f"a tie: all multipliers of {learner} in {game} did alike; the nearest to 1 is taken")
             session.play(mine.take(tuned or []))
     if tuned is None and not asked_to_stop.is_set():
         session.outcome.tuning = sum(
             store.final_regret(one.id) is None for one in spec.first() if one.role is Role.TUNING
         )
     return session.outcome
+
+
+def _company(spec: Spec, store: Store, replaced: bool) -> Iterator[str]:
+    """What else is in the folder."""
+    known = {one.id for one in spec.first()}
+    if spec.tune and any(run not in known for run in store.ids()):
+        known |= {one.id for one in spec.second(store.final_paid) or ()}
+    others = store.others(known)
+    if replaced and others:
+        yield f"another spec was here: {others} stored runs are not of this one; they are kept"
+    files = {store.file(run) for run in known}
+    yield from [f"left out: {message}" for file, message in store.broken.items() if file not in files][:NAMED]
 
 
 class _Session:
@@ -116,7 +135,7 @@ class _Session:
         self._flying: dict[Future[Record], Planned] = {}
         self._losses: Counter[str] = Counter()
         self._tried: set[str] = set()  # failed before, and to be tried once more
-        self._strangers: set[str] = set()  # other versions of amdp
+        self._strangers: set[str] = set()  # other versions of packages
         for note in engine.notes:
             watcher.note(note)
 
@@ -156,7 +175,8 @@ class _Session:
                 self._show()
         if not self._tally.worked:
             self._tally.began = time.monotonic()  # reading is not playing
-        for message in list(self._store.broken.values())[:NAMED]:
+        wanted = {self._store.file(one.id) for one in unique}
+        for message in [message for file, message in self._store.broken.items() if file in wanted][:NAMED]:
             self._watcher.note(f"not trusted, and played again: {message}")
 
     def _submit(self) -> None:
@@ -211,10 +231,13 @@ class _Session:
     def _found(self, one: Planned, record: Record) -> None:
         self.outcome.found += 1
         self._count(one, record, here=False)
-        other = record.made["versions"]["amdp"]
-        if other != versions()["amdp"] and other not in self._strangers:
-            self._strangers.add(other)
-            self._watcher.note(f"some runs are of amdp {other}, others of {versions()['amdp']}")
+        theirs = {**record.made["versions"], "revision": record.made.get("git")}
+        ours = {**versions(), "revision": git_revision()}
+        for name, other in theirs.items():
+            told = f"{name} {other}"
+            if other and ours.get(name) and other != ours[name] and told not in self._strangers:
+                self._strangers.add(told)
+                self._watcher.note(f"some runs are of {told}, others of {ours[name]}")
 
     def _count(self, one: Planned, record: Record, here: bool) -> None:
         self._tally.count(one, record, here)

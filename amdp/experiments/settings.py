@@ -1,11 +1,12 @@
 """All that decides the result of a run, and nothing else: two runs with the same settings are the same run."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from math import isfinite
+from pathlib import Path
 from typing import Any, Self
 
 from amdp.arrays import require_whole
@@ -21,9 +22,15 @@ class Named:
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
+    folder: str = field(default="", compare=False, repr=False)  # where the name of a file starts; it decides nothing
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", _plain(self.name, self.settings))
+
+    @property
+    def file(self) -> str:
+        """Where the file of that name is."""
+        return str(Path(self.folder, self.name))
 
     def __str__(self) -> str:
         given = ", ".join(f"{key}={value}" for key, value in self.settings.items())
@@ -31,7 +38,7 @@ class Named:
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """Undo `asdict`."""
+        """Undo `plain`."""
         return cls(given["name"], dict(given["settings"]))
 
 
@@ -59,6 +66,11 @@ class GameSettings:
             raise InvalidInput(f"feedback = {self.feedback!r}; give 'bandit' or 'full', or leave it to the learners")
         _require_positive("radius_scale", self.radius_scale)
 
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        """Undo `plain`."""
+        return cls(**_read_named(given, ("instance", "losses", "comparator")))
+
     @property
     def length(self) -> int:
         """Episodes or steps."""
@@ -79,6 +91,11 @@ class LearnerSettings:
         _require_positive("multiplier", self.multiplier)
         object.__setattr__(self, "settings", _plain(self.name, self.settings))
 
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        """Undo `plain`."""
+        return cls(**_read_named(given, ("oracle", "projection")))
+
 
 @dataclass(frozen=True)
 class RunSettings:
@@ -98,17 +115,30 @@ class RunSettings:
         """A hash of everything that decides the result; 1 and 1.0 are the same number."""
         return sha256(canonical(_numbered({"format": FORMAT, **self.to_json()}))).hexdigest()[:32]
 
+    @property
+    def repeatable(self) -> bool:
+        """Whether nothing in it is cut off by the clock."""
+        parts = (self.game.comparator, self.learner.oracle, self.learner.projection)
+        return not any(part and "seconds" in part.settings for part in parts)
+
     def to_json(self) -> dict[str, Any]:
         """Plain dictionaries, lists, numbers and texts."""
-        return asdict(self)
+        return plain(self)
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
         """Undo `to_json`."""
-        game, learner = dict(given["game"]), dict(given["learner"])
-        for part, keys in ((game, ("instance", "losses", "comparator")), (learner, ("oracle", "projection"))):
-            part.update({key: part[key] and Named.from_json(part[key]) for key in keys})
-        return cls(GameSettings(**game), LearnerSettings(**learner), given["seed"], given["checkpoints"])
+        game, learner = GameSettings.from_json(given["game"]), LearnerSettings.from_json(given["learner"])
+        return cls(game, learner, given["seed"], given["checkpoints"])
+
+
+def plain(settings: GameSettings | LearnerSettings | RunSettings) -> dict[str, Any]:
+    """Plain dictionaries, lists, numbers and texts of all that decides a result."""
+    return asdict(settings, dict_factory=lambda items: {key: value for key, value in items if key != "folder"})
+
+
+def _read_named(given: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    return {**given, **{key: given[key] and Named.from_json(given[key]) for key in keys}}
 
 
 def canonical(given: Any) -> bytes:

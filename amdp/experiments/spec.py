@@ -10,11 +10,14 @@
                                      that it plays
     [tune]                           multipliers = [...], seeds = count, rounds = at most so many
 
+Names of files start in the folder of the spec.
+
 A name may be a table with settings: `losses = { name = "swap", first = 100 }`. A list where one value is expected
 stands for several runs. All learners meet all games, but for pairings that cannot work: these are skipped if nobody
 asked for them by label, else refused.
 """
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -32,6 +35,8 @@ from amdp.experiments.tuning import MOST_SEEDS, SEEDS_BEGIN, Tune
 
 TOP = ("title", "seeds", "checkpoints", "defaults", "games", "learners", "tune")
 CHECKPOINTS = 50
+MOST_CHECKPOINTS = 100_000
+NAMED = 10  # skipped pairings that are told one by one
 TUNING_CHECKPOINTS = 2  # of a try only the last one counts
 
 
@@ -71,38 +76,61 @@ class Spec:
     pairs: tuple[tuple[str, str], ...]  # labels of games and learners
     tune: Tune | None
     skipped: tuple[Skipped, ...]
+    folder: str = ""  # where names of files start; the current one if empty
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """From a file."""
+    def load(cls, path: str | PathLike[str], folder: str | None = None) -> Self:
+        """From a file; names of files start in its own folder if no other is given."""
         file = Path(path)
         try:
             text = file.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as problem:
             raise SpecError(f"cannot be read: {problem}", str(file)) from problem
-        return cls.parse(text, str(file))
+        return cls.parse(text, str(file), folder or str(file.resolve().parent))
 
     @classmethod
-    def parse(cls, text: str, name: str = "spec") -> Self:
+    def parse(cls, text: str, name: str = "spec", folder: str = "") -> Self:
         """From a text; `name` is for messages about what is not TOML, and for a title where none is given."""
         given = reading.table("", reading.toml(text, name), TOP, ("games", "learners"))
         seeds = _seeds(given.get("seeds", 1))
         usual = reading.table("defaults", given.get("defaults", {}), DEFAULTS)
-        games = read_games(given["games"], usual, seeds[0])
+        games = read_games(given["games"], usual, seeds[0], folder)
         learners = read_learners(given["learners"], usual)
         tune = Tune.read(given["tune"]) if "tune" in given else None
+        if tune:
+            tune.require_products({entry.label: entry.settings.multiplier for entry in learners})
         pairs, skipped = pairings(games, learners, tune, seeds[0])
         return cls(
             reading.line("title", given.get("title", Path(name).stem)),
             text,
             seeds,
-            reading.whole("checkpoints", given.get("checkpoints", CHECKPOINTS), 2),
+            reading.whole("checkpoints", given.get("checkpoints", CHECKPOINTS), 2, MOST_CHECKPOINTS),
             {entry.label: entry.settings for entry in games},
             {entry.label: entry.settings for entry in learners},
             tuple(pairs),
             tune,
             tuple(skipped),
+            folder,
         )
+
+    @property
+    def titled(self) -> str:
+        """The text, with the title that it has for want of one: another file's name would give another."""
+        return (
+            self.text if "title" in reading.toml(self.text, "spec") else f"title = {_quoted(self.title)}\n{self.text}"
+        )
+
+    @property
+    def notes(self) -> Iterator[str]:
+        """What somebody should know before it runs."""
+        if self.skipped:
+            told = [f"{one.game}/{one.learner}: {one.reason}" for one in self.skipped[:NAMED]]
+            more = [f"and {len(self.skipped) - NAMED} more"] if len(self.skipped) > NAMED else []
+            yield f"{len(self.skipped)} pairings skipped: {'; '.join(told + more)}"
+        if not all(self._planned(*pair, Role.THEORY, self.seeds[0]).settings.repeatable for pair in self.pairs):
+            yield "some solvers have a limit of seconds: their runs may end otherwise when they are repeated"
+        for label in [label for label, game in self.games.items() if self.tune and self.tune.learns_nothing(game)]:
+            yield f"tune.rounds: the losses of {label!r} come after the end of a try; give more rounds"
 
     def first(self) -> list[Planned]:
         """The runs that do not depend on others: tries first, since others wait for them."""
@@ -113,15 +141,25 @@ class Spec:
         return tries + theory
 
     def second(self, finished: Callable[[str], float | None]) -> list[Planned] | None:
-        """The runs with tuned multipliers; None while the final regret of some try is not there."""
-        regrets: dict[tuple[str, str], dict[float, float]] = {}
+        """The runs with tuned multipliers; None while what some try paid is not there."""
+        return self.tuned(self.tried(finished))
+
+    def tried(self, finished: Callable[[str], float | None]) -> dict[tuple[str, str], dict[float, float]] | None:
+        """What each pairing's multipliers paid in their tries, on average: the losses are the same for all of them."""
+        paid: dict[tuple[str, str], dict[float, float]] = {}
         for (game, learner, multiplier), planned in self._tries():
             found = [finished(one.id) for one in planned]
-            known = [regret for regret in found if regret is not None]
+            known = [sum_of for sum_of in found if sum_of is not None]
             if len(known) < len(found):
                 return None
-            regrets.setdefault((game, learner), {})[multiplier] = fmean(known) if max(known) < inf else inf
-        chosen = {pair: self.tune.best(found) for pair, found in regrets.items()} if self.tune else {}
+            paid.setdefault((game, learner), {})[multiplier] = fmean(known) if max(known) < inf else inf
+        return paid
+
+    def tuned(self, tried: Mapping[tuple[str, str], Mapping[float, float]] | None) -> list[Planned] | None:
+        """The runs with the best of the multipliers that were tried."""
+        if tried is None:
+            return None
+        chosen = {pair: self.tune.best(found) for pair, found in tried.items()} if self.tune else {}
         return [
             self._planned(*pair, Role.TUNED, seed, multiplier=multiplier)
             for seed in self.seeds
@@ -145,6 +183,10 @@ class Spec:
             arena, checkpoints = self.tune.shortened(arena), TUNING_CHECKPOINTS
         player = replace(player, multiplier=player.multiplier * multiplier)
         return Planned(RunSettings(arena, player, seed, checkpoints), game, learner, role)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)  # TOML escapes one printable line in the same way
 
 
 def _seeds(given: Any) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 """Runs on disk: one file each, written whole or not at all, and claims that let several runners share a folder.
 
 FOLDER/spec.toml          what was asked for
+FOLDER/plan.json          what that meant, for reports
 FOLDER/runs/ab/ID.json    a record
 FOLDER/claims             an empty file; the runs that a living runner works on are locked bytes of it
 """
@@ -8,7 +9,7 @@ FOLDER/claims             an empty file; the runs that a living runner works on 
 import os
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager, suppress
 from errno import EACCES, EAGAIN
 from importlib import import_module
@@ -53,25 +54,37 @@ class Store:
         """Where the spec is kept."""
         return self.folder / "spec.toml"
 
+    @property
+    def plan(self) -> Path:
+        """Where its plan is kept."""
+        return self.folder / "plan.json"
+
     def file(self, run: str) -> Path:
         """Where a run's record is or will be."""
         return self.folder / "runs" / run[:2] / f"{run}.json"
 
-    def prepare(self, spec: str) -> None:
-        """Make the folder, keep the text of the spec, and clear away what killed runners left half written."""
+    def prepare(self, spec: str, plan: bytes | None = None) -> bool:
+        """Make the folder, keep the spec and its plan, and clear away what killed runners left half written.
+
+        Returns whether another spec was there.
+        """
+        other = False
         with _clear(self.spec):
             self.folder.mkdir(parents=True, exist_ok=True)
         if self.claim(NOBODY):  # else another runner is here at this moment
-            for left in self.folder.glob("spec.*.part"):
+            for left in (*self.folder.glob("spec.*.part"), *self.folder.glob("plan.*.part")):
                 left.unlink(missing_ok=True)
-            if not self.spec.exists() or self.spec.read_bytes() != spec.encode():
-                _write_whole(self.spec, spec.encode())
+            other = self.spec.exists() and self.spec.read_bytes() != spec.encode()
+            for file, content in ((self.spec, spec.encode()), (self.plan, plan)):
+                if content is not None and not (file.exists() and file.read_bytes() == content):
+                    _write_whole(file, content)
             self.release(NOBODY)
         for left in self.folder.glob("runs/*/*.part"):
             run = left.name.partition(".")[0]
             if ID.fullmatch(run) and self.claim(run):
                 left.unlink(missing_ok=True)
                 self.release(run)
+        return other
 
     def write(self, record: Record) -> None:
         """Keep a run, in place of a former record of it."""
@@ -112,10 +125,19 @@ class Store:
             if record := self.find(run):
                 yield record
 
+    def others(self, known: Container[str]) -> int:
+        """How many sound runs there are besides the known ones; files that are none are named in `broken`."""
+        return sum(self.find(run) is not None for run in self.ids() if run not in known)
+
     def final_regret(self, run: str) -> float | None:
         """Of a finished run, infinite if it failed; None if it is not there."""
         record = self.find(run)
         return record.final_regret if record else None
+
+    def final_paid(self, run: str) -> float | None:
+        """By a finished run, infinite if it failed; None if it is not there."""
+        record = self.find(run)
+        return record.final_paid if record else None
 
     def claim(self, run: str) -> bool:
         """Whether the run is now this process's own; a claim ends with `release`, or with the process."""

@@ -1,9 +1,10 @@
 """The standard games of the catalog's rows: small worlds in which each learner's assumptions hold."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from amdp.algorithms.catalog import TABLE, Feedback, Row, Setting, Transitions
-from amdp.experiments.ladders import Ladder
+from amdp.experiments.ladders import UNKNOWN, Ladder
 
 EPISODES = (500, 1000, 2000, 4000)
 STEPS = (1000, 2000, 4000, 8000)
@@ -22,16 +23,16 @@ _WORLDS: dict[Transitions, dict[str, Any]] = {
 _OWN = {"ct-oracle": {"name": "random-entered", "n_states": 3, "n_actions": 2}}  # a start with mass on every state
 
 
-def ladders(quick: bool = False) -> list[Ladder]:
+def ladders(quick: bool = False, rows: Sequence[Row] = TABLE) -> list[Ladder]:
     """One for each row: regret along the length of the game."""
-    return [_ladder(row, QUICK if quick else 1) for row in TABLE]
+    return [_ladder(row, QUICK if quick else 1) for row in rows]
 
 
 def _ladder(row: Row, shorter: int) -> Ladder:
     stream = row.setting is Setting.STREAM
     game: dict[str, Any] = {"instance": _OWN.get(row.learner, _WORLDS[row.transitions]), "losses": "bernoulli"}
     if row.transitions is Transitions.UNKNOWN:
-        game |= {"unknown": True, "radius": "jin-2020", "radius_scale": 0.1}
+        game |= UNKNOWN
     if row.feedback is Feedback.DELAYED:
         game["delay"] = DELAY
     along, rungs = ("steps", STEPS) if stream else ("episodes", EPISODES)

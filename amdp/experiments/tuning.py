@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from math import log
+from math import inf, log
 from typing import Any, Self
 
 from amdp.experiments import reading
+from amdp.experiments.match import lateness
 from amdp.experiments.settings import GameSettings
 
 SEEDS_BEGIN = 2**32  # those of a spec are below: no game is both tried and evaluated
@@ -35,9 +36,26 @@ class Tune:
             return game
         return replace(game, steps=self.rounds) if game.episodes is None else replace(game, episodes=self.rounds)
 
-    def best(self, regrets: Mapping[float, float]) -> float:
-        """The multiplier of the least mean regret; of equal ones the nearest to what theory says."""
-        return min(self.multipliers, key=lambda one: (regrets[one], abs(log(one)), one))
+    def learns_nothing(self, game: GameSettings) -> bool:
+        """Whether the losses of a try are told after its end, on average."""
+        late = lateness(self.shortened(game), self.seeds[0])
+        return late is not None and late.total >= len(late) ** 2
+
+    def require_products(self, learners: Mapping[str, float]) -> None:
+        """Refuse a multiplier that together with a learner's own is no positive number."""
+        for i, one in enumerate(self.multipliers):
+            for label, own in learners.items():
+                if not 0.0 < one * own < inf:
+                    rule = f"times the multiplier {own:g} of {label!r} it must be above 0 and finite"
+                    raise reading.wrong(f"tune.multipliers[{i}]", one, rule)
+
+    def is_tie(self, regrets: Mapping[float, float]) -> bool:
+        """Whether the tries did not tell the multipliers apart."""
+        return len(regrets) > 1 and min(regrets.values()) == max(regrets.values())
+
+    def best(self, paid: Mapping[float, float]) -> float:
+        """The multiplier that paid least; of equal ones the nearest to what theory says."""
+        return min(self.multipliers, key=lambda one: (paid[one], abs(log(one)), one))
 
 
 def _multipliers(given: Any) -> tuple[float, ...]:

@@ -152,7 +152,7 @@ class Results:
         """Every file is read once, and all records are held."""
         records = {record.id: record for record in store.records()}
         planned = list(spec.first())
-        second = spec.second(lambda id: records[id].final_regret if id in records else None)
+        second = spec.second(lambda id: records[id].final_paid if id in records else None)
         planned += second or []
         there = [(one, records[one.id]) for one in planned if one.id in records]
         finished = [(one, record) for one, record in there if record.curve]

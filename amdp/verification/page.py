@@ -85,7 +85,7 @@ def _section(one: Verified) -> list[str]:
             "and has been no cheaper so far, and let a small loss be met there. Then the decrease of the loss tends to",
             "`1/q` times what the strong form allows, whatever the rate, and the weak form is met with equality. Two",
             "actions of one state differ in two coordinates: there the ratio lies between `1/(2q)` and `1/q`",
-            "(tests/verification/test_laws.py plays such a world). For other noise see [open questions](open-questions.md).",
+            "(tests/verification/test_laws.py plays such a world). Other noise: [open questions](open-questions.md).",
             "",
         ]
     return lines

@@ -8,6 +8,7 @@ import select
 import subprocess
 import sys
 import time
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from amdp.experiments.storage import Store
 from experiments.specs import TUNE, small, table, toml
 
 runner = CliRunner()
+compare_command = import_module("amdp.commands.compare")
 AMDP = [sys.executable, "-m", "amdp"]
 PATIENCE = 120.0
 
@@ -271,3 +273,53 @@ def test_ctrl_c_keeps_finished_runs_and_says_how_to_go_on(tmp_path: Path, spec: 
     assert 0 < len(records) < 200
     assert not list(out.rglob("*.part"))
     assert not Store(out).broken
+
+
+def test_labels_with_brackets_are_shown_as_they_are(tmp_path: Path, spec: Path) -> None:
+    text = toml(seeds=1).replace('"small"', '"g [/b]"').replace('"two learners"', '"[bold]t[/]"')
+    spec.write_text(text.replace('name = "ftpl-shared"', 'label = "[red]ftpl[/red]"\nname = "ftpl-shared"'))
+    words = [*AMDP, "compare", str(spec), "--out", str(tmp_path / "out"), "--workers", "1"]
+    terminal = Terminal(words)
+    assert terminal.end() == 0
+    for label in ("g [/b]", "[red]ftpl[/red]", "[bold]t[/]"):
+        assert label in terminal.written
+
+
+def test_pairings_that_cannot_be_are_told_at_the_start(tmp_path: Path, spec: Path) -> None:
+    spec.write_text(toml(seeds=1, more='[[games]]\ninstance = "tiny"\nlabel = "dark"\nepisodes = 9\nunknown = true'))
+    done = asked("compare", spec, "--out", tmp_path / "out", "--workers", 1, "--no-report")
+    assert done.exit_code == 0
+    assert done.stderr.startswith("1 pairings skipped: dark/o-reps: ")
+
+
+def test_ctrl_c_while_the_report_is_written_says_what_to_do(finished: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(compare_command, "write", interrupted)
+    done = asked("compare", finished / "spec.toml", "--out", finished)
+    assert done.exit_code == 130
+    assert f"all runs are there; amdp report {finished} writes the page" in done.stderr
+
+
+def test_the_name_of_a_file_chooses_its_format(finished: Path, tmp_path: Path) -> None:
+    assert asked("results", finished, "--out", tmp_path / "a.parquet").exit_code == 0
+    assert len(pd.read_parquet(tmp_path / "a.parquet")) == 20
+    assert "ends in .csv" in refused("results", finished, "--format", "csv", "--out", tmp_path / "b.parquet")
+    assert not (tmp_path / "b.parquet").exists()
+
+
+def test_foreign_and_damaged_files_are_named_by_all_commands(tmp_path: Path, spec: Path) -> None:
+    out = tmp_path / "out"
+    fill(out)
+    other = execute(small(seeds=3).first()[-1].settings)
+    Store(out).write(other)
+    damaged, foreign = Store(out).file(other.id), out / "runs" / "ab" / "notes.txt"
+    damaged.write_bytes(b"cut")
+    foreign.parent.mkdir(exist_ok=True)
+    foreign.write_text("mine")
+    for words in (("compare", spec, "--out", out, "--no-report"), ("results", out), ("report", out)):
+        done = asked(*words)
+        assert done.exit_code == 0
+        assert f"left out: {damaged}" in done.stderr
+        assert f"left out: {foreign}" in done.stderr

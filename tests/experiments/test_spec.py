@@ -227,7 +227,7 @@ WRONG: list[tuple[str, str, str]] = [
     ('learners = []\n[[games]]\ninstance = "tiny"\nepisodes = 2', "learners", "[]; write one or more [[learners]]"),
     (f'title = ""{SMALL}', "title", '""; it must be a text of one line'),
     (f"title = 3{SMALL}", "title", "3; it must be a text of one line"),
-    (f"checkpoints = 1{SMALL}", "checkpoints", "1; it must be a whole number, at least 2"),
+    (f"checkpoints = 1{SMALL}", "checkpoints", "1; it must be a whole number, 2 .. "),
     (f"checkpoints = [5, 9]{SMALL}", "checkpoints", "[5, 9]; it must be a whole number"),
     (f"seeds = 0{SMALL}", "seeds", "0; it must be a whole number, 1 .. 100000"),
     (f"seeds = true{SMALL}", "seeds", "true; it must be a whole number"),
@@ -303,7 +303,7 @@ WRONG: list[tuple[str, str, str]] = [
     (game_of(TINY + 'comparator = "simplex"'), "games[1].comparator", '"simplex"; known names: auto'),
     (
         game_of(TINY + 'comparator = "milp"'),
-        "games[1]",
+        "games[1].comparator",
         "'second' has no runs; it fits nothing: 'second' with 'ftpl': MixedProgram does not solve MarkovPolicies",
     ),
     (game_of('instance = "server-farm"\nsteps = 40\nunknown = true'), "games[1].unknown", "true; an unbroken stream"),
@@ -352,7 +352,7 @@ WRONG: list[tuple[str, str, str]] = [
     (learner_of('name = "ftpl"\nsettings = { rate = "x" }'), "learners[1].settings.rate", '"x"; it must be a number'),
     (
         learner_of('name = "ftpl"\nsettings = { limit = 0 }'),
-        "learners[1]",
+        "learners[1].settings.limit",
         "'ftpl limit=0' has no runs; it fits nothing: 'tiny' with 'ftpl limit=0': limit = 0; ",
     ),
     (
@@ -370,6 +370,18 @@ WRONG: list[tuple[str, str, str]] = [
         game_of(TINY + 'unknown = true\nlearners = ["o-reps"]') + '[[learners]]\nname = "o-reps"',
         "games[1].learners",
         "'o-reps' cannot be paired with it: O-REPS needs a kernel",
+    ),
+    (
+        learner_of('name = "ftpl"\noracle = "milp"'),
+        "learners[1].oracle",
+        "'ftpl oracle=milp' has no runs; it fits nothing: 'tiny' with 'ftpl oracle=milp': MixedProgram does not solve",
+    ),
+    (game_of(TINY + 'comparator = { name = "lp", gap = -1 }'), "games[1].comparator.gap", "-1"),
+    (f"checkpoints = 100001\n{SMALL}", "checkpoints", "100001; it must be a whole number, 2 .. 100000"),
+    (
+        learner_of('name = "fpl"\nmultiplier = 1e200') + "[tune]\nmultipliers = [1, 1e200]",
+        "tune.multipliers[1]",
+        "1e+200; times the multiplier 1e+200 of 'fpl' it must be above 0 and finite",
     ),
     (f"{SMALL}\n[tune]\nseeds = 3", "tune.multipliers", "missing; it must be given"),
     (f"{SMALL}\n[tune]\nmultipliers = [1, -2]", "tune.multipliers[1]", "-2; it must be a number above 0 and finite"),

@@ -42,6 +42,8 @@ def test_what_is_written_is_read(store: Store, record: Record) -> None:
     assert store.read(record.id) == record
     assert list(store.records()) == [record]
     assert store.final_regret(record.id) == record.final_regret
+    assert record.curve
+    assert store.final_paid(record.id) == record.final_paid == record.curve.paid[-1]
     assert not store.broken
     assert files(store) == sorted(["claims", "spec.toml", f"{record.id}.json"])
 
