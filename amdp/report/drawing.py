@@ -170,8 +170,8 @@ def _power(value: float) -> str:
     """In the letters that a PDF has anyway: each further set of them takes half a second."""
     if 0.001 <= value < 100_000:
         return f"{value:g}"
-    digit, _, exponent = f"{value:.0e}".partition("e")
-    return f"{digit}e{int(exponent)}"
+    digits, _, exponent = f"{value:.1e}".partition("e")
+    return f"{digits.removesuffix('.0')}e{int(exponent)}"
 
 
 def frame(axes: "Axes", shown: list[Floats]) -> None:
