@@ -1,20 +1,26 @@
 # Everything runs in a virtual environment that is made on first use.
 PYTHON ?= python3
 VENV := .venv
-BIN := $(VENV)/bin
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 
-.PHONY: help demo test check pytest slow browser chromium bench docs format clean
+# Exact versions of everything that is installed, and of what builds the package.
+export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
+export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
+
+.PHONY: help demo test check pytest slow browser chromium bench docs format constraints clean
 
 help:
-	@echo "make demo    oracles and learners head to head: tables, figures and one HTML page in demo/report"
-	@echo "make test    lint, types, import layers, tests"
-	@echo "make slow    the longer tests"
-	@echo "make browser the page of a report in Chromium, which is installed if it is absent"
-	@echo "make bench   the benchmarks of the oracles, ratios side by side"
-	@echo "make docs    the documentation site, in build/site; open its index.html"
-	@echo "make format  rewrite the sources in the project's format"
-	@echo "make clean   remove the virtual environment and caches"
+	@echo "make demo        oracles and learners head to head: tables, figures and one HTML page in demo/report"
+	@echo "make test        lint, types, import layers, tests"
+	@echo "make slow        the longer tests"
+	@echo "make browser     the page of a report in Chromium, which is installed if it is absent"
+	@echo "make bench       the benchmarks of the oracles, ratios side by side"
+	@echo "make docs        the documentation site, in build/site; open its index.html"
+	@echo "make format      rewrite the sources in the project's format"
+	@echo "make constraints the newest versions of all packages, into constraints.txt"
+	@echo "make clean       remove the virtual environment and caches"
 
 demo: $(VENV)/runs
 	$(BIN)/amdp compare examples/head_to_head.toml --out demo
@@ -51,26 +57,34 @@ format: $(VENV)/tests
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+constraints:
+	rm -rf build/newest
+	$(PYTHON) -m venv build/newest
+	PIP_CONSTRAINT= PIP_BUILD_CONSTRAINT= $(subst $(VENV),build/newest,$(PIP)) ".[bench]"
+	head -2 constraints.txt > build/constraints.txt
+	$(subst $(VENV),build/newest,$(BIN))/python -m pip freeze --exclude amdp >> build/constraints.txt
+	mv build/constraints.txt constraints.txt
+
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(BIN)/python:
+$(VENV)/pyvenv.cfg:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "amdp needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/runs: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[plots]"
+$(VENV)/runs: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
+	$(PIP) --editable ".[plots]"
 	@touch $@
 
-$(VENV)/tests: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[test]"
+$(VENV)/tests: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
+	$(PIP) --editable ".[test]"
 	@touch $@ $(VENV)/runs
 
-$(VENV)/benches: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[bench]"
+$(VENV)/benches: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
+	$(PIP) --editable ".[bench]"
 	@touch $@ $(VENV)/tests $(VENV)/runs
 
-$(VENV)/docs: pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+$(VENV)/docs: pyproject.toml constraints.txt | $(VENV)/pyvenv.cfg
+	$(PIP) --editable ".[docs]"
 	@touch $@

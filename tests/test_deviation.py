@@ -47,7 +47,7 @@ def least(center: Floats, radius: float, values: Floats) -> float:
 @settings(max_examples=15, deadline=None)
 def test_the_least_expectation_is_that_of_a_linear_program(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    ball, later = ball_of(seed, width=rng.choice([0.0, 0.5, 3.0])), rng.normal(size=(2, 3))
+    ball, later = ball_of(seed, width=float(rng.choice([0.0, 0.5, 3.0]))), rng.normal(size=(2, 3))
     found = ball.least_expectation(1, later)
     for n, s, a in np.ndindex(found.shape):
         assert found[n, s, a] == pytest.approx(least(ball.center[1, s, a], ball.radius[1, s, a], later[n]), abs=1e-9)

@@ -18,6 +18,7 @@ from amdp import (
     oracle,
     plan,
 )
+from amdp.deviation import L1Ball
 from amdp.oracles.markov.pulp_program import PulpProgram
 
 SHAPE = (2, 3, 2)
@@ -87,23 +88,11 @@ def test_a_domain_of_stationary_policies_is_refused_when_bound(name: str) -> Non
         bind(WATCHED[name], stationary)
 
 
-class Foreign:
-    """Dynamics that only backward induction can ask."""
-
-    def __init__(self) -> None:
-        self.kernel = KERNEL
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(object.__getattribute__(self, "kernel"), name)
-
-    shape = SHAPE
-
-
 @pytest.mark.parametrize("name", [name for name in ORACLES if name != "dp"])
 def test_dynamics_without_linear_rows_are_refused_by_all_but_backward_induction(name: str) -> None:
-    domain = MarkovPolicies(Foreign())  # type: ignore[arg-type]
+    domain = MarkovPolicies(L1Ball.exactly(KERNEL))
     assert plan("dp", domain, np.ones(SHAPE)).objective == pytest.approx(2.0)
-    with pytest.raises(UnsupportedDomain, match="does not solve MarkovPolicies over Foreign"):
+    with pytest.raises(UnsupportedDomain, match="does not solve MarkovPolicies over L1Ball"):
         bind(ORACLES[name], domain)
 
 
