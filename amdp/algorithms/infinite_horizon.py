@@ -3,15 +3,19 @@
 The learners are `Ftpl` and `Hedge`. What is new is that an epoch begins with a switch, whose steps say nothing about
 the policy. So a pair is met at step `t` only if the switch was over by then, which the estimates must know of:
 
-- `Settled` ignores the first steps of every epoch and takes all switches as finished afterwards;
+- the printed algorithms take all switches as finished: `GeometricResampling` and `ImportanceWeighting` as in episodes;
+- `Settled` does so too, but ignores the first steps of every epoch;
 - `ReplayedResampling` and `EnteredWeighting` use the exact chance that a policy was entered and is there.
+
+The theorems are proved for policies that are entered anew in every epoch (`RenewedSwitching`) and the first two kinds
+of estimates: those learners are `ftpl-infinite-renewed` and `hedge-infinite-renewed`, and only they state a bound.
 
 `T` steps, `S` states, `A` actions, `D` diameter, `J` epochs of `H` steps, `C` the bound on a switch's expected length,
 `W` ignored steps.
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil, e, inf, log, sqrt
 from typing import Any, Self, TypeVar
 
@@ -22,11 +26,11 @@ from amdp.algorithms.hedge import Hedge
 from amdp.algorithms.perturbations import Laplace
 from amdp.algorithms.recipes import InEpochs, Terms
 from amdp.algorithms.steps import stationary
-from amdp.algorithms.switching import Epoch, PolicySwitching
+from amdp.algorithms.switching import Epoch, PolicySwitching, RenewedSwitching
 from amdp.arrays import require_whole
 from amdp.dynamics import Segment
 from amdp.errors import InvalidInput
-from amdp.estimators import SharedResampling, WeightTimesLoss, WholeTable, require_limit
+from amdp.estimators import GeometricResampling, SharedResampling, WeightTimesLoss, WholeTable, require_limit
 from amdp.feedback import Bandit, Weights
 from amdp.mdp import StationaryPolicies
 from amdp.oracles.base import PlanningOracle, bind
@@ -39,6 +43,8 @@ WINDOW = 2.0  # ignored steps of an epoch, in expected switches, but no more tha
 WINDOW_SHARE = 3  # the third part of it
 LIMIT = 3  # practical trials, in pairs (s, a)
 BOLDNESS = 8.0  # practical rates, in those that balance worst cases: found by trying
+KEPT = "none is proved for a policy that stays and is not entered anew"
+EXACT = f"{KEPT}, nor for exact chances of being entered"
 
 
 # --- estimates that know of switches ----------------------------------------------------------------------------------
@@ -48,7 +54,11 @@ BOLDNESS = 8.0  # practical rates, in those that balance worst cases: found by t
 class Settled(WeightTimesLoss):
     """Ignore the first `window` steps of every epoch, and weigh the others as if every switch were over by then.
 
-    A switch that takes longer makes the estimates a little too small, never too large.
+    With `F_pi(t)` the chance that a switch to `pi` is over by `t`, the mean of an estimate given all that happened
+    before the epoch is `loss * sum_pi p(pi) F_pi(t) mu_pi^t(s, a) / sum_pi p(pi) mu_pi^t(s, a)`, if policies are
+    entered anew in every epoch (`RenewedSwitching`): too small if switches take longer than the window, never too
+    large. A policy that is followed on (`PolicySwitching`) has the law that its last state leads to instead of
+    `mu_pi^t`: then the mean may be too large as well. `amdp verify stream-estimates` computes both.
     """
 
     inner: Any  # SharedResampling, GeometricResampling, ImportanceWeighting or ImplicitExploration
@@ -115,7 +125,10 @@ def _epoch(segment: Segment) -> Epoch:
 
 @dataclass(frozen=True)
 class InfiniteBound:
-    """A bound on expected regret if every epoch but the first begins with a switch (`RenewedSwitching`)."""
+    """A bound on expected regret if every epoch but the first begins with a switch (`RenewedSwitching`).
+
+    The estimates are `Settled`, or as printed with `W = 0`.
+    """
 
     penalty: float  # FTPL: 10 S sqrt(AT ln A) / rate; Hedge: S ln A / rate
     stability: float  # FTPL: 3 rate HSAT; Hedge: rate HSAT
@@ -156,14 +169,19 @@ class Tuning(ABC):
         return ceil(self.steps / self.epochs)
 
     @property
+    def bound(self) -> InfiniteBound | None:
+        """The explicit bound of `learner` for any parameters; None, unless policies are entered in every epoch."""
+        return self._renewed_bound if self.entry.renews else None
+
+    @property
     @abstractmethod
-    def bound(self) -> InfiniteBound:
-        """The explicit bound, for any parameters."""
+    def _renewed_bound(self) -> InfiniteBound:
+        """The bound if policies are entered in every epoch."""
 
     @property
     def is_vacuous(self) -> bool:
-        """Whether the bound says no more than that losses are at most 1."""
-        return self.bound.total >= self.steps
+        """Whether theory says no more than that losses are at most 1."""
+        return self.bound is None or self.bound.total >= self.steps
 
     def __str__(self) -> str:
         switch = self.entry.expected_length
@@ -171,7 +189,9 @@ class Tuning(ABC):
             f"{self.epochs} epochs of {self.length} steps, rate {self.rate:.3g}; a switch takes {switch:.3g} steps or "
             f"less on average, of which {self.entry.routes.length} are one attempt",
         ]
-        if self.is_vacuous:
+        if self.bound is None:
+            lines.append(f"no bound: {KEPT}; use RenewedSwitching")
+        elif self.is_vacuous:
             lines.append(f"the bound {self.bound.total:.3g} is vacuous: no learner loses more than {self.steps} steps")
         if self.epochs == 1:
             lines.append("a single epoch learns nothing: the diameter is too large for so few steps")
@@ -225,7 +245,7 @@ class FtplTuning(Tuning):
         return cls(entry, made, rate, _window(entry, made), LIMIT * states * actions)
 
     @property
-    def bound(self) -> InfiniteBound:
+    def _renewed_bound(self) -> InfiniteBound:
         """`10 S sqrt(AT ln A) / rate + 3 rate HSAT + SAT / (e L) + 2 (J - 1) C + J W`."""
         steps, states, actions = self._sizes
         penalty = 10.0 * states * sqrt(actions * steps * log(actions)) / self.rate
@@ -236,8 +256,12 @@ class FtplTuning(Tuning):
         """With estimates that ignore the first steps of every epoch."""
         return self._ftpl(Settled(SharedResampling(self.limit), self.window), oracle)
 
+    def printed_learner(self, oracle: str | PlanningOracle = "auto") -> Ftpl:
+        """As printed: trials of its own for each step after the switch. `bound` is least with `window = 0`."""
+        return self._ftpl(GeometricResampling(self.limit), oracle)
+
     def exact_learner(self, oracle: str | PlanningOracle = "auto") -> Ftpl:
-        """With trials that go through the switch as well."""
+        """With trials that go through the switch as well; no bound is proved for it."""
         return self._ftpl(ReplayedResampling(self.limit, self.entry), oracle)
 
     def full_information_learner(self, oracle: str | PlanningOracle = "auto") -> Ftpl:
@@ -274,7 +298,7 @@ class HedgeTuning(Tuning):
         return cls(entry, made, rate, _window(entry, made))
 
     @property
-    def bound(self) -> InfiniteBound:
+    def _renewed_bound(self) -> InfiniteBound:
         """`S ln A / rate + rate HSAT + 2 (J - 1) C + J W`."""
         steps, states, actions = self._sizes
         penalty = states * log(actions) / self.rate if actions > 1 else 0.0
@@ -284,8 +308,12 @@ class HedgeTuning(Tuning):
         """With estimates that ignore the first steps of every epoch."""
         return Hedge(self.rate, Settled(ImportanceWeighting(), self.window))
 
+    def printed_learner(self) -> Hedge:
+        """As printed: every step after the switch counts. `bound` is least with `window = 0`."""
+        return Hedge(self.rate, ImportanceWeighting())
+
     def exact_learner(self) -> Hedge:
-        """With the exact chance that a policy was entered and is there."""
+        """With the exact chance that a policy was entered and is there; no bound is proved for it."""
         return Hedge(self.rate, EnteredWeighting(self.entry))
 
     def full_information_learner(self) -> Hedge:
@@ -325,25 +353,44 @@ Tuned = TypeVar("Tuned", FtplTuning, HedgeTuning)
 
 
 def ftpl_infinite(terms: Terms, *, epochs: int | None = None, theorem: bool = False, exact: bool = False) -> InEpochs:
-    """FTPL over stationary policies in epochs: practical tuning, or the theorem's."""
-    tuning = _tuning(FtplTuning, terms, epochs, theorem)
-    oracle = "auto" if terms.oracle == "dp" else terms.oracle
-    return _in_epochs(tuning, tuning.exact_learner(oracle) if exact else tuning.learner(oracle))
+    """FTPL over stationary policies in epochs; a policy that stays is followed on, for which no bound is proved."""
+    tuning = _tuning(FtplTuning, terms, PolicySwitching, epochs, theorem)
+    learner = tuning.exact_learner(_planner(terms)) if exact else tuning.learner(_planner(terms))
+    return InEpochs(learner, tuning.entry, tuning.length, unproved=_silence("ftpl-infinite-renewed", exact))
+
+
+def ftpl_infinite_renewed(terms: Terms, *, epochs: int | None = None, theorem: bool = False) -> InEpochs:
+    """The paper's FTPL for streams (Algorithm 6): policies entered in every epoch, independent trials for each step."""
+    tuning = replace(_tuning(FtplTuning, terms, RenewedSwitching, epochs, theorem), window=0)
+    return InEpochs(tuning.printed_learner(_planner(terms)), tuning.entry, tuning.length, tuning.bound)
 
 
 def hedge_infinite(terms: Terms, *, epochs: int | None = None, theorem: bool = False, exact: bool = False) -> InEpochs:
-    """Hedge over stationary policies in epochs: practical tuning, or the theorem's."""
-    tuning = _tuning(HedgeTuning, terms, epochs, theorem)
-    return _in_epochs(tuning, tuning.exact_learner() if exact else tuning.learner())
+    """Hedge over stationary policies in epochs; a policy that stays is followed on, for which no bound is proved."""
+    tuning = _tuning(HedgeTuning, terms, PolicySwitching, epochs, theorem)
+    learner = tuning.exact_learner() if exact else tuning.learner()
+    return InEpochs(learner, tuning.entry, tuning.length, unproved=_silence("hedge-infinite-renewed", exact))
 
 
-def _tuning(kind: type[Tuned], terms: Terms, epochs: int | None, theorem: bool) -> Tuned:
+def hedge_infinite_renewed(terms: Terms, *, epochs: int | None = None, theorem: bool = False) -> InEpochs:
+    """The paper's Hedge for streams (Algorithm 7): policies entered in every epoch, importance weighting."""
+    tuning = replace(_tuning(HedgeTuning, terms, RenewedSwitching, epochs, theorem), window=0)
+    return InEpochs(tuning.printed_learner(), tuning.entry, tuning.length, tuning.bound)
+
+
+def _tuning(
+    kind: type[Tuned], terms: Terms, switching: type[PolicySwitching], epochs: int | None, theorem: bool
+) -> Tuned:
     domain = stationary(terms.domain)
     if terms.total_delay:
         raise InvalidInput(f"total_delay = {terms.total_delay}; an unbroken stream has no delays")
     tune = kind.tuned if theorem else kind.practical
-    return tune(PolicySwitching(domain.dynamics, domain.initial), epochs, terms.multiplier)
+    return tune(switching(domain.dynamics, domain.initial), epochs, terms.multiplier)
 
 
-def _in_epochs(tuning: Tuning, learner: Ftpl | Hedge) -> InEpochs:
-    return InEpochs(learner, tuning.entry, tuning.length, tuning.bound)
+def _planner(terms: Terms) -> str | PlanningOracle:
+    return "auto" if terms.oracle == "dp" else terms.oracle
+
+
+def _silence(proved: str, exact: bool) -> str:
+    return f"{EXACT if exact else KEPT}; {proved} has one"

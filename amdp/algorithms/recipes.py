@@ -50,7 +50,8 @@ class InEpochs:
     learner: Learner[Any]
     entry: PolicySwitching
     length: int
-    bound: Any = None  # with a `total`
+    bound: Any = None  # with a `total`; None where none is proved
+    unproved: str = ""  # why none is
 
 
 Recipe = Callable[..., Learner[Any] | InEpochs]  # of terms, and settings by keyword

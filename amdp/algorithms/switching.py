@@ -1,4 +1,4 @@
-"""Policy switching (Dai, Luo and Chen 2022, Algorithm 4, after Chandrasekaran and Tewari 2021).
+"""Policy switching (Dai, Luo and Chen 2022, Algorithm 5, after Chandrasekaran and Tewari 2021).
 
 In an unbroken stream nobody is put back to the start, so a new policy `pi` begins in a wrong state. To be at step `t`
 where `pi` would have been, distributed as `mu_pi^t`, if it had been followed from the beginning:
@@ -16,7 +16,7 @@ most `12 D^2`, except with a single state or if `T - 1 < 2D`. The printed text d
 
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -80,6 +80,7 @@ class PolicySwitching:
 
     kernel: SingleKernel
     initial: int = 0
+    renews: ClassVar[bool] = False  # whether a policy that stays is entered anew, on which the regret bounds rest
 
     def __post_init__(self) -> None:
         if not isinstance(self.kernel, SingleKernel):
@@ -213,6 +214,8 @@ class RenewedSwitching(PolicySwitching):
     Whoever goes on with a policy is where its last states led, and a learner that saw their losses went on for a
     reason. After a new entry the law is `mu_pi^t` whatever was seen before, at the price of one more switch.
     """
+
+    renews: ClassVar[bool] = True
 
     def follows(self, place: Place, policies: Policies) -> Bools:
         """None, after the first epoch."""

@@ -199,6 +199,7 @@ def _summary(watch: Watch, regret: Regret, seconds: float) -> dict[str, Any]:
         "regret": float(regret.low[-1]),
         "regret_high": high[-1],
         "bound": None if bound is None else asdict(bound) | {"total": bound.total},
+        "no_bound": watch.match.unproved(played) if bound is None else None,
         "seconds": seconds,
         "learner_seconds": float(regret.seconds[-1]),
         "oracle_calls": int(regret.oracle_calls[-1]),
@@ -250,7 +251,7 @@ def _facts(match: Match) -> Iterator[tuple[str, Any]]:
 def _costs(match: Match, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
     each = result["learner_seconds"] / result["rounds"]
     yield "regret", _interval(result["regret"], result["regret_high"])
-    yield "bound on its mean", _terms(result["bound"])
+    yield "bound on its mean", result["no_bound"] or _terms(result["bound"])
     yield "seconds", f"{result['seconds']:.2f}; the learner {result['learner_seconds']:.2f}, {each:.2e} a round"
     if result["oracle_calls"]:
         yield "plans", f"{result['oracle_calls']}, of which trials {result['trials']}"
@@ -266,9 +267,7 @@ def _interval(low: float, high: float | None) -> str:
     return f"{low:.6g}" if high - low <= 1e-6 * max(1.0, abs(low)) else f"{low:.6g} .. {high:.6g}"
 
 
-def _terms(bound: dict[str, float] | None) -> str:
-    if bound is None:
-        return "none stated for this learner and what it is told"
+def _terms(bound: dict[str, float]) -> str:
     terms = " + ".join(f"{name} {value:.6g}" for name, value in bound.items() if name != "total")
     return f"{bound['total']:.6g} = {terms}"
 

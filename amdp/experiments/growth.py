@@ -94,8 +94,8 @@ def _streams(sizes: Sizes) -> list[Ladder]:
         Ladder(f"{name}, {family}", "steps", sizes.steps, _game(world), {"name": learner}, proved)
         for family, world in STREAMS.items()
         for name, learner, proved in (
-            ("FTPL, stream", "ftpl-infinite", 5 / 6),
-            ("Hedge, stream", "hedge-infinite", 2 / 3),
+            ("FTPL, stream", "ftpl-infinite-renewed", 5 / 6),
+            ("Hedge, stream", "hedge-infinite-renewed", 2 / 3),
         )
     ]
 

@@ -60,6 +60,7 @@ class Match:
     total_delay: int
     epoch: int | None  # steps of a round, where rounds are epochs of a stream
     theory: Callable[[int], Any]  # the bound on expected regret after so many rounds, with a `total`; or None
+    unproved: Callable[[int], str]  # why there is none
 
     @property
     def checkpoints(self) -> np.ndarray[Any, np.dtype[np.int64]]:
@@ -107,7 +108,8 @@ def arrange(settings: RunSettings) -> Match:
     made = _player(settings.learner, domain, game.length, total)
     player, epoch = (made.learner, made.length) if isinstance(made, InEpochs) else (made, None)
     played = Game(_arena(made, domain, instance), adversary, late, _feedback(game, settings.learner.name, player))
-    match = Match(settings, instance, played, player, domain, total, epoch, partial(_bound, made, domain, late))
+    theory, unproved = partial(_bound, made, domain, late), partial(_unproved, made)
+    match = Match(settings, instance, played, player, domain, total, epoch, theory, unproved)
     _require_ready(match)
     return match
 
@@ -146,6 +148,13 @@ def _bound(made: Learner[Any] | InEpochs, domain: Domain, late: Delays | None, r
     if not callable(state):
         return None
     return state(domain, rounds, delays.recorded(late.values[:rounds]).total_within) if late else state(domain, rounds)
+
+
+def _unproved(made: Learner[Any] | InEpochs, rounds: int) -> str:
+    """Why no bound is stated after so many rounds."""
+    if not isinstance(made, InEpochs):
+        return "none stated for this learner and what it is told"
+    return made.unproved or f"stated for the whole stream, not for {rounds} of its epochs"
 
 
 def world(game: GameSettings) -> Instance:

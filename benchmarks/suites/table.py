@@ -79,7 +79,7 @@ FLOPS: dict[str, Callable[[Played], float]] = {
     "delayed-uob-reps": lambda one: one.projection + 2.0 * one.steps * one.visit,
     "uc-o-reps-bernstein": lambda one: one.projection,
     "delayed-hedge": lambda one: one.policies(1 + (one.steps - 1) * one.states) * one.plan / one.actions,
-    "hedge-infinite": lambda one: one.policies(one.states) * one.plan / one.actions,
+    "hedge-infinite-renewed": lambda one: one.policies(one.states) * one.plan / one.actions,
     "ct-communicating": lambda one: 2.0 * one.policies(one.states) * one.states**2,
     "mdp-e": lambda one: 2.0 * (one.states**3 + one.states**2 * one.actions),
     "mdp-exp3": lambda one: 2.0 * (one.states**3 + one.match.learner.lookback * one.states**2),  # type: ignore[attr-defined]
