@@ -33,9 +33,9 @@ class Bound:
 
 @dataclass(frozen=True)
 class FtplBound:
-    """A bound on expected regret with known transitions, term by term, as the paper proves its Theorem 1.
+    """A bound on expected regret with known transitions, term by term, as the paper proves its Theorem 4.
 
-    With delays the paper's proof of Theorem 3 has `5K + D` where `3K + D` stands here [derived: see docs/ftpl.md].
+    With delays the paper's Lemma 26 has `5K + D` where `3K + D` stands here [derived: see docs/ftpl.md].
     """
 
     resampling: float  # HSAK / (e L)

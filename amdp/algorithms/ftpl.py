@@ -1,7 +1,7 @@
-"""Follow the perturbed leader (Dai, Luo and Chen 2022, Algorithms 1, 2 and 3, through one class).
+"""Follow the perturbed leader (Dai, Luo and Chen 2022, Algorithms 1, 3 and 4, through one class).
 
 Each round plays the policy that is cheapest for the sum of loss estimates plus fresh noise. Over a kernel this is
-Algorithm 1, over a box that narrows Algorithm 2, and with delayed feedback Algorithm 3. The pseudo-code draws the
+Algorithm 1, over a box that narrows Algorithm 3, and with delayed feedback Algorithm 4. The pseudo-code draws the
 noise once; its analysis draws it anew each round, and so does `Ftpl`. `LiteralFtpl` is the pseudo-code to the letter.
 """
 
@@ -142,7 +142,7 @@ class Ftpl:
         return replace(source, total=learned(self.estimator, source.total, feedback, source))
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> FtplBound | None:
-        """What Theorems 1 and 3 allow after `rounds`; None where no explicit bound is known: boxes, other noise."""
+        """What Theorems 4 and 6 allow after `rounds`; None where no explicit bound is known: boxes, other noise."""
         known = isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel)
         noise, estimator = self.perturbation, self.estimator
         if not known or not isinstance(noise, Laplace):

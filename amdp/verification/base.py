@@ -13,8 +13,9 @@ from scipy.stats import norm
 
 from amdp.algorithms.ftpl import Ftpl
 from amdp.algorithms.hedge import Hedge
-from amdp.algorithms.infinite_horizon import FtplTuning, HedgeTuning
+from amdp.algorithms.infinite_horizon import FtplTuning, HedgeTuning, hedge_infinite_renewed
 from amdp.algorithms.perturbations import Laplace, Perturbation
+from amdp.algorithms.recipes import InEpochs, Terms
 from amdp.algorithms.switching import PolicySwitching
 from amdp.arrays import Floats
 from amdp.confidence import BernsteinBox, Radius
@@ -46,6 +47,7 @@ class Parts:
     hedge: type[Hedge] = Hedge
     ftpl_stream: type[FtplTuning] = FtplTuning
     hedge_stream: type[HedgeTuning] = HedgeTuning
+    stream: Callable[[Terms], InEpochs] = hedge_infinite_renewed  # Hedge in epochs, as printed
 
     def ftpl(self, rate: float, limit: int) -> Ftpl:
         """The paper's learner, made of these pieces."""
@@ -90,7 +92,7 @@ class Check:
     """A statement, and how it is put to the test."""
 
     name: str
-    statement: str  # its place in the paper
+    statement: str  # its places in the paper, by the paper's numbers and divided by commas; a colon; what it is
     claim: str  # what it says
     exact: str  # what is computed without chance
     simulated: str  # what is not; empty if nothing

@@ -26,7 +26,7 @@ def checks() -> list[Check]:
     return [
         Check(
             "resampling-mean",
-            "Lemma 1 of Neu and Bartok, appendix: expectation of geometric resampling",
+            "Lemma 38: expectation of geometric resampling (Lemma 1 of Neu and Bartok)",
             "E[estimate] = (1 - (1-q)^L) loss",
             "the truncated geometric law, given q",
             "episodes with their counts; q by plain backward induction on noise of numpy",
@@ -35,7 +35,7 @@ def checks() -> list[Check]:
         ),
         Check(
             "resampling-variance",
-            "appendix: variance of geometric resampling",
+            "Lemma 39: variance of geometric resampling",
             "E[estimate^2] = loss^2 q E[M^2], at most 2 loss^2 / q",
             "the second moment of the truncated law, given q",
             "episodes with their counts",
@@ -44,7 +44,7 @@ def checks() -> list[Check]:
         ),
         Check(
             "resampling-unequal",
-            "corollaries, appendix: expectation and variance with unequal probabilities",
+            "Corollary 40, Corollary 41: expectation and variance with unequal probabilities",
             "visited with chance v, tried with chance q: E[estimate] = (v/q) (1 - (1-q)^L) loss, "
             "E[estimate^2] <= 2 loss^2 v / q^2",
             "greatest visit chances over the box by hand, the truncated law",
@@ -54,7 +54,7 @@ def checks() -> list[Check]:
         ),
         Check(
             "importance-weighting",
-            "appendix: mean and variance of importance weighting",
+            "Lemma 42, Lemma 43: mean and variance of importance weighting",
             "E[estimate] = loss, E[estimate^2] = loss^2 / q",
             "everything: all policies and all paths are enumerated",
             "",

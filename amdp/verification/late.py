@@ -24,11 +24,11 @@ DRAWS = 4_000
 
 
 def checks() -> list[Check]:
-    """Section 4 and appendix B."""
+    """Section 4 and appendix C."""
     return [
         Check(
             "outstanding-feedback",
-            "appendix B: the sum of outstanding sets",
+            "Lemma 26: the sum of outstanding sets in its proof",
             "the sum over k of |{j < k: j + d_j >= k}| is the sum of min(d_j, K - j)",
             "both sides, from the arrivals of games",
             "",
@@ -39,7 +39,7 @@ def checks() -> list[Check]:
         ),
         Check(
             "cheating-regret",
-            "appendix B: the cheating regret",
+            "Lemma 26: the cheating regret, its new part",
             "the learner pays at most rate H^2 SA D + 2 rate HSAK more than one without delays",
             "the bound of the lemma, and that of the stability of single steps on each path",
             "games of FTPL with delays; both laws by plain backward induction on common noise",

@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import shortest_path
 
 from amdp.algorithms.ftpl import LiteralFtpl
 from amdp.algorithms.hedge import Hedge, WeightedPolicies
-from amdp.algorithms.infinite_horizon import FtplTuning, HedgeTuning
+from amdp.algorithms.infinite_horizon import FtplTuning, HedgeTuning, hedge_infinite
 from amdp.algorithms.perturbations import Laplace
 from amdp.algorithms.switching import Place, PolicySwitching, Routes, Visit, best_routes
 from amdp.arrays import Actions, Costs, Floats, Policies
@@ -274,6 +274,11 @@ MUTATIONS = (
         "swapped-epochs",
         "FTPL and Hedge take the number of epochs of each other's theorem",
         lambda parts: replace(parts, ftpl_stream=FtplOfHedge, hedge_stream=HedgeOfFtpl),
+    ),
+    Mutation(
+        "kept-policies",
+        "a policy that stays is followed on instead of being entered anew",
+        lambda parts: replace(parts, stream=hedge_infinite),
     ),
     Mutation("contrary-hedge", "Hedge takes losses for gains", lambda parts: replace(parts, hedge=ContraryHedge)),
     Mutation("myopic-oracle", "the oracle does not look ahead", lambda parts: replace(parts, oracle=MyopicOracle())),

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from scipy.stats import chi2
 
 from amdp.algorithms.ftpl import Ftpl
-from amdp.algorithms.switching import Place, PolicySwitching
+from amdp.algorithms.switching import Place, PolicySwitching, RenewedSwitching
 from amdp.arrays import Floats, one_hot
 from amdp.dynamics import Segment
 from amdp.estimators import WholeTable
@@ -42,11 +42,11 @@ RHYTHM[2, :, 0], RHYTHM[2, :, 2] = 0.95, 0.05
 
 
 def checks() -> list[Check]:
-    """Section 5 and appendix C."""
+    """Section 5 and appendix D."""
     return [
         Check(
             "hitting",
-            "Lemma 5.2 of Chandrasekaran and Tewari, appendix C: reaching a state at an exact time",
+            "Definition 1, Lemma 29: reaching a state at an exact time (Lemma 5.2 of Chandrasekaran and Tewari)",
             "some l <= 2D has a policy that is at s' first after exactly l steps with chance at least 1 / (4D)",
             "the diameter by a linear program, first-passage chances of its policy",
             "",
@@ -56,7 +56,7 @@ def checks() -> list[Check]:
         ),
         Check(
             "common-length",
-            "Theorem 5.3 of Chandrasekaran and Tewari, appendix C: one length l* for all targets",
+            "Lemma 30: one length l* for all targets (Theorem 5.3 of Chandrasekaran and Tewari)",
             "with l* <= 2D every target is met after exactly l* steps with chance p_g >= p* >= 1 / (4D)",
             "chances of the routes by forward products",
             "",
@@ -67,7 +67,7 @@ def checks() -> list[Check]:
         ),
         Check(
             "switch-law",
-            "Lemma 5.6 of Chandrasekaran and Tewari, appendix C: correctness of switching",
+            "Theorem 31: correctness of switching (Lemma 5.6 of Chandrasekaran and Tewari)",
             "the state at the end of a switch has the law mu_pi^t of its time t",
             "the law",
             "switches; chi-square test of states at their times",
@@ -78,7 +78,7 @@ def checks() -> list[Check]:
         ),
         Check(
             "switch-length",
-            "Lemma 5.7 of Chandrasekaran and Tewari, appendix C: efficiency of switching",
+            "Theorem 32: efficiency of switching (Lemma 5.7 of Chandrasekaran and Tewari)",
             "a switch takes at most (l* + D*) / p* <= 12 D^2 steps in expectation",
             "the bounds; the exact mean of the length",
             "switches, whose mean length is compared with the exact one",
@@ -87,7 +87,7 @@ def checks() -> list[Check]:
         ),
         Check(
             "noise-of-all-steps",
-            "appendix: generalization of Lemma 8 of Syrgkanis et al.; the error term of the infinite horizon",
+            "Lemma 45: the noise of all steps (generalizes Lemma 8 of Syrgkanis et al.)",
             "E max - E min over policies of <mu, z> is at most 10/rate sqrt(SAT ln N), N policies",
             "occupancies of all policies, the bound",
             "draws of the noise",
@@ -97,7 +97,7 @@ def checks() -> list[Check]:
         ),
         Check(
             "hedge-inequality",
-            "Lemma: property of Hedge",
+            "Lemma 37: property of Hedge",
             "the sum of <p_t, l_t> - l_t(i) is at most ln N / rate + rate sum of <p_t, l_t^2>, on every path",
             "both sides, on each path",
             "",
@@ -107,7 +107,7 @@ def checks() -> list[Check]:
         ),
         Check(
             "parameters-episodes",
-            "the theorem for known transitions: choices of rate and limit",
+            "Theorem 4: choices of rate and limit",
             "rate 1/sqrt(HSAK) and limit sqrt(SAK/H); the bound is below HK from some K on",
             "the parameters; the least power of two from which the explicit bound says something",
             "the size of the noise",
@@ -116,7 +116,7 @@ def checks() -> list[Check]:
         ),
         Check(
             "parameters-hedge",
-            "the theorem for Hedge in a stream: choices of rate and epochs",
+            "Theorem 8: choices of rate and epochs",
             "rate S^(1/3) A^(-1/3) (DT)^(-2/3), (ST)^(2/3) A^(1/3) D^(-4/3) epochs; below T from some T on",
             "the parameters; the least power of two from which the explicit bound says something",
             "",
@@ -126,7 +126,7 @@ def checks() -> list[Check]:
         ),
         Check(
             "parameters-ftpl-stream",
-            "the theorem for FTPL in a stream: choices of rate, limit and epochs",
+            "Theorem 7: choices of rate, limit and epochs",
             "rate S^(1/3) D^(-2/3) T^(-1/3), S^(2/3) A^(1/2) D^(-4/3) T^(5/6) epochs; below T from some T on",
             "the parameters; the least power of two from which the explicit bound says something",
             "",
@@ -327,7 +327,7 @@ def _parameters_hedge(parts: Parts, effort: Effort, rng: np.random.Generator) ->
         rate = (states / actions) ** (1 / 3) * (diameter * steps) ** (-2 / 3)
         return rate, (states * steps) ** (2 / 3) * actions ** (1 / 3) * diameter ** (-4 / 3)
 
-    return _stream(parts, parts.hedge_stream, wanted)
+    return _stream(parts.hedge_stream, wanted)
 
 
 def _parameters_ftpl_stream(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
@@ -336,19 +336,19 @@ def _parameters_ftpl_stream(parts: Parts, effort: Effort, rng: np.random.Generat
         rate = states ** (1 / 3) * diameter ** (-2 / 3) * steps ** (-1 / 3)
         return rate, states ** (2 / 3) * actions**0.5 * diameter ** (-4 / 3) * steps ** (5 / 6)
 
-    return _stream(parts, parts.ftpl_stream, wanted)
+    return _stream(parts.ftpl_stream, wanted)
 
 
-def _stream(parts: Parts, kind: Any, wanted: Callable[[PolicySwitching], tuple[float, float]]) -> Finding:
+def _stream(kind: Any, wanted: Callable[[PolicySwitching], tuple[float, float]]) -> Finding:
     steps = 10**9
-    entry = _entry(parts, RHYTHM, steps)
+    entry = RenewedSwitching(Kernel.homogeneous(RHYTHM, steps))
     tuned = kind.tuned(entry)
     rate, wished = wanted(entry)
     epochs = ceil(steps / ceil(steps / round(wished)))  # all but the last of equal length
     if abs(tuned.rate / rate - 1.0) > 1e-9 or tuned.epochs != epochs:
         text = f"rate {tuned.rate:.3g}, {tuned.epochs} epochs; {rate:.3g} and {epochs} were asked for"
         return finding(False, text, 0, -1.0)
-    least = _least(lambda steps: kind.tuned(_entry(parts, RHYTHM, steps)).bound.total / steps)
+    least = _least(lambda steps: kind.tuned(RenewedSwitching(Kernel.homogeneous(RHYTHM, steps))).bound.total / steps)
     return _from_where_on("T", f"3 states, diameter {entry.diameter.value:.1f}", least, 0)
 
 

@@ -49,7 +49,7 @@ PANELS = {
 }
 VISITS = (1.0, 0.1, 0.01)
 HARD = ("hidden-walk", "bernoulli")  # and the same means without the walk
-PROVED = {"ftpl-infinite": 5 / 6, "hedge-infinite": 2 / 3}
+PROVED = {"ftpl-infinite": 5 / 6, "hedge-infinite": 2 / 3}  # for policies that are entered in every epoch
 SHORT = {"ftpl-infinite": "FTPL", "hedge-infinite": "Hedge", "ftpl-shared": "plain", "ftpl-delay-adapted": "adapted"}
 
 

@@ -1,0 +1,135 @@
+"""The estimates of a stream: their means given all that happened before the epoch, by going through all it may bring.
+
+What the proofs of section 5 condition on is where the stream is, which policy it followed, and the law `p` of the next
+one. Everything after that is enumerated: the way to the parking state, attempts, and the policy once it is entered.
+"""
+
+from collections.abc import Iterator
+from itertools import product
+from math import e, inf
+from typing import NamedTuple
+
+import numpy as np
+
+from amdp.algorithms.hedge import Mixture, experts
+from amdp.algorithms.infinite_horizon import hedge_infinite
+from amdp.algorithms.recipes import InEpochs, Terms
+from amdp.algorithms.switching import Epoch, Place, PolicySwitching
+from amdp.arrays import Actions, Floats, one_hot
+from amdp.chains import rows_of
+from amdp.mdp import Kernel, StationaryPolicies
+from amdp.verification.base import NO_CHANCE, Check, Effort, Finding, Parts, finding
+from amdp.verification.streams import RHYTHM
+
+STEPS = 600
+SURE = 0.9  # the chance of the policy that was followed before, if it is the likely one
+LIMITS = (1.0, 5.0, 20.0, inf)  # of trials; without limit the counts have the means of Hedge's weights
+ROUNDING = 1e-9
+
+
+def checks() -> list[Check]:
+    """Section 5 and appendix D."""
+    return [
+        Check(
+            "stream-estimates",
+            "Theorem 8, Lemma 33: estimates of a stream given what came before the epoch",
+            "E[estimate of (s, a) at t] = loss sum_pi p F_pi(t) mu_pi^t(s, a) / sum_pi p mu_pi^t(s, a) <= loss, F_pi(t) "
+            "the chance that a switch to pi is over; an epoch leaves out at most SAH/(eL) + C, C a switch",
+            "everything: all that may happen in an epoch is enumerated, from every state and after every policy",
+            "",
+            ("kept-policies",),
+            _stream_estimates,
+            NO_CHANCE,
+            "the printed bound SAH/(eL) does not count the steps of a switch, which no estimate knows of",
+        ),
+    ]
+
+
+def followed(entry: PolicySwitching, place: Place, actions: Actions, stop: int) -> Floats:
+    """The chance `[t, s]` of being at `s` in step `t` with the policy entered: all states of the procedure, forward."""
+    rows, routes, states = rows_of(entry.kernel), entry.routes, np.arange(entry.kernel.shape[1])
+    law = plain_law(entry, actions, stop + routes.length)
+    home = np.where(states == routes.parked, routes.wait, entry.diameter.actions[routes.parked])
+    start = np.eye(len(states))[place.state]
+    kept = bool(entry.follows(place, one_hot(actions, entry.kernel.shape[2])[None])[0])
+    going, following = start * (not kept), start * kept
+    trying = np.zeros((routes.length + 1, len(states), len(states)))  # [steps to go, target, s]
+    result = np.zeros((stop, len(states)))
+    for t in range(place.time, stop):
+        accepted = np.diag(trying[0]) * routes.success / routes.arrival
+        following, going = following + accepted, going + trying[0].sum(axis=0) - accepted
+        if t + routes.length < stop:
+            trying[-1][:, routes.parked] = going[routes.parked] * law[t + routes.length]
+            going[routes.parked] = 0.0
+        result[t] = following
+        following, going = following @ rows[states, actions], going @ rows[states, home]
+        for left in range(routes.length):
+            trying[left] = np.einsum("gs,gsy->gy", trying[left + 1], rows[states, routes.actions[:, left]])
+        trying[-1] = 0.0
+    return result
+
+
+def plain_law(entry: PolicySwitching, actions: Actions, steps: int) -> Floats:
+    """The law `[t, s]` of the state if the policy had been followed from the start."""
+    moves = rows_of(entry.kernel)[np.arange(len(actions)), actions]
+    law = np.zeros((steps, len(moves)))
+    law[0, entry.initial] = 1.0
+    for t in range(1, steps):
+        law[t] = law[t - 1] @ moves
+    return law
+
+
+class Epochs(NamedTuple):
+    """What an epoch may bring, from one place and for one law of policies; all `[t, s, a]`."""
+
+    means: Floats  # of estimates of a loss of 1
+    met: Floats  # chances of a visit with the policy entered
+    entered: Floats  # what they should be: those of being there, times those of being entered
+    there: Floats  # chances of being there, had each policy been followed from the start
+
+
+def epochs_of(made: InEpochs, laws: int, rng: np.random.Generator) -> Iterator[Epochs]:
+    """From every state after every policy, at the end of some epochs; the first epoch is like an episode."""
+    entry, (_, states, actions) = made.entry, made.entry.kernel.shape
+    every = experts(StationaryPolicies(entry.kernel, entry.initial))
+    one = one_hot(every.actions, actions)
+    for epoch, state, policy in product((1, 2), range(states), one):
+        place = Place(epoch * made.length, state, policy)
+        stop = place.time + made.length
+        now = np.stack([followed(entry, place, pi, stop)[place.time :] for pi in every.actions])
+        there = np.stack([plain_law(entry, pi, stop)[place.time :] for pi in every.actions])
+        over = now.sum(axis=2, keepdims=True)
+        same = (one == policy).all(axis=(1, 2))
+        for chances in [SURE * same + (1.0 - SURE) / len(one), *rng.dirichlet(np.ones(len(one)), size=laws)]:
+            met, entered, usual = (np.einsum("n,nts,nsa->tsa", chances, x, one) for x in (now, over * there, there))
+            yield Epochs(met * _weights(made, Mixture(every, chances), place, rng), met, entered, usual)
+
+
+def _weights(made: InEpochs, mixture: Mixture, place: Place, rng: np.random.Generator) -> Floats:
+    """The weight `[t, s, a]` of each pair in each step of the epoch."""
+    size, (_, states, actions) = made.length, made.entry.kernel.shape
+    weights = np.empty((size, states, actions))
+    for s, a in np.ndindex(states, actions):
+        seen = Epoch(np.full(size, s), np.full(size, a), place.time, began=place)
+        weights[:, s, a] = made.learner.estimator.weigh(mixture, seen, rng).values
+    return weights
+
+
+def _stream_estimates(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
+    terms = Terms(StationaryPolicies(Kernel.homogeneous(RHYTHM, STEPS)), STEPS)
+    made, drawn = parts.stream(terms), effort.samples(1)
+    worst = share = off = 0.0
+    for found in epochs_of(made, drawn, rng):
+        worst = max(worst, float(found.means.max()))
+        off = max(off, float(np.abs(found.met - found.entered).max()))
+        for limit in LIMITS:
+            left = float((found.there - found.met * (1.0 - (1.0 - found.there) ** limit)).sum())
+            share = max(share, left / (found.there.size / (e * limit) + made.entry.expected_length))
+    kept = max(float(found.means.max()) for found in epochs_of(hedge_infinite(terms), drawn, rng))
+    text = (
+        f"means of at most {worst:.3f} times the loss, in line with the formula to {off:.0e}; at most {share:.2f} of "
+        f"what may be left out is; hedge-infinite, which follows a policy on, has means of up to {kept:.2f} times the "
+        "loss"
+    )
+    holds = worst <= 1.0 + ROUNDING and off <= ROUNDING and share <= 1.0
+    return finding(holds, text, 0, 1.0 + ROUNDING - worst, worst=worst, kept=kept, share=share)
