@@ -13,19 +13,21 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from amdp.experiments.spec import Spec
+from amdp.verification import Check
 from amdp.verification.catalog import checks
+from amdp.verification.page import UNCHECKED
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 PAPER = (DOCS / "paper-and-code.md").read_text(encoding="utf-8")
 STATEMENTS = 45  # numbered in one row, from Definition 1 to Lemma 45
+KINDS = "Definition|Assumption|Lemma|Theorem|Remark|Corollary"
 ROOMS = ("amdp", "amdp.algorithms", "amdp.losses")
 
 
 def test_every_numbered_statement_of_the_paper_has_a_row() -> None:
     table = PAPER.partition("## Every numbered statement")[2].partition("## Errata")[0]
-    kinds = "Definition|Assumption|Lemma|Theorem|Remark|Corollary"
-    rows = [int(number) for number in re.findall(rf"^\| (?:{kinds}) (\d+) \|", table, re.MULTILINE)]
+    rows = [int(number) for number in re.findall(rf"^\| (?:{KINDS}) (\d+) \|", table, re.MULTILINE)]
     assert rows == list(range(1, STATEMENTS + 1))
 
 
@@ -34,6 +36,52 @@ def test_checks_that_the_page_names_exist() -> None:
     last_column = [row.rstrip(" |").rpartition("|")[2] for row in table.splitlines() if row.startswith("|")]
     named = {name for cell in last_column for name in re.findall(r"`([a-z-]+)`", cell)}
     assert named <= {check.name for check in checks()}
+
+
+def by_number(place: str) -> list[str]:
+    """The numbered statements among places of the paper."""
+    return re.findall(rf"(?:{KINDS}) \d+(?![.\d])", place)
+
+
+def test_the_two_pages_of_the_paper_agree_on_what_is_checked() -> None:
+    """Both name a check for the same statements, and give a reason for each of the others."""
+    verified = (DOCS / "verified.md").read_text(encoding="utf-8")
+    listed = {check.name for check in checks()}
+    sections = re.findall(r"^## ([a-z-]+)\n\n(.*?):", verified, re.MULTILINE)
+    assert {name for name, _ in sections} == listed
+    checked = {(number, name) for name, place in sections for number in by_number(place)}
+    table = PAPER.partition("## Every numbered statement")[2].partition("## Errata")[0]
+    rows = re.findall(rf"^\| ((?:{KINDS}) \d+) \|.*\|([^|]*)\|$", table, re.MULTILINE)
+    assert {(number, name) for number, cell in rows for name in re.findall(r"`([a-z-]+)`", cell)} == checked
+    assert listed - {name for _, name in checked} == set(re.findall(r"`([a-z-]+)` \(", table.partition("Text ")[2]))
+    unchecked = re.findall(r"^- (.*?):", verified.partition("## What is not checked")[2], re.MULTILINE)
+    without = [number for place in unchecked for number in by_number(place)]
+    assert sorted([*without, *{number for number, _ in checked}]) == sorted(number for number, _ in rows)
+
+
+@pytest.mark.parametrize("check", checks(), ids=lambda check: check.name)
+def test_the_page_of_findings_states_each_check_as_the_code_does(check: Check) -> None:
+    verified = (DOCS / "verified.md").read_text(encoding="utf-8")
+    assert f"## {check.name}\n\n{check.statement[0].upper()}{check.statement[1:]}.\n" in verified
+    assert all(f"- {place}: {why}.\n" in verified for place, why in UNCHECKED.items())
+
+
+NUMBERS = {  # the paper's numbers of what the code speaks of
+    "amdp/algorithms/ftpl.py": ("Algorithms 1, 3 and 4", "Theorems 4 and 6", *(f"Algorithm {n}" for n in (1, 3, 4))),
+    "amdp/algorithms/bounds.py": ("Theorem 4", "Lemma 26"),
+    "amdp/algorithms/switching.py": ("Algorithm 5",),
+    "amdp/algorithms/infinite_horizon.py": ("Algorithm 6", "Algorithm 7", "section 5 and appendix D"),
+}
+
+
+def test_the_code_counts_as_the_paper_does() -> None:
+    """Elsewhere numbers of statements and algorithms stand only in checks, which the pages are compared with."""
+    numbered = r"\b(?:Theorem|Lemma|Algorithm|Corollary)s? \d+(?:(?:, | and )\d+)*|\bsection \d and appendix \w"
+    for file in (ROOT / "amdp").rglob("*.py"):
+        path = file.relative_to(ROOT).as_posix()
+        if "verification" not in path:
+            found = set(re.findall(numbered, file.read_text(encoding="utf-8")))
+            assert found == set(NUMBERS.get(path, ())), path
 
 
 def modules() -> dict[str, ModuleType]:

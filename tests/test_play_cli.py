@@ -195,6 +195,18 @@ def test_a_stream_is_played_in_epochs_and_its_switches_are_counted(tmp_path: Pat
     assert 0 < answer["paid_entering"] <= spent
 
 
+def test_a_stream_says_its_bound_or_why_it_has_none() -> None:
+    stream = ("random-parked", "--world", "n_states=3", "--steps", "60", "--learner")
+    kept, renewed = played(*stream, "hedge-infinite"), played(*stream, "hedge-infinite-renewed")
+    assert kept["bound"] is None
+    assert "hedge-infinite-renewed has one" in kept["no_bound"]
+    assert renewed["bound"]["total"] > 0
+    assert renewed["no_bound"] is None
+    assert renewed["steps_entering"] >= kept["steps_entering"]
+    shown = runner.invoke(app, ["play", *stream, "hedge-infinite"], env={"COLUMNS": "200"}).stdout
+    assert "none is proved for a policy that stays" in shown
+
+
 def test_a_comparator_that_proves_only_a_bound_makes_the_regret_an_interval() -> None:
     stream = ("play", "random-parked", "--world", "n_states=3", "--steps", "60", "--learner", "hedge-infinite")
     exact = runner.invoke(app, [*stream])

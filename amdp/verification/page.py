@@ -18,10 +18,12 @@ UNCHECKED = {  # places in the paper, as in the statement of a check, and why
     "Assumption 2, Assumption 28: a staying pair": "an assumption; policy switching refuses worlds without one",
     "Theorem 5, Theorem 6: regret over confidence sets, and with delays": "orders of growth without constants; EstReg "
     "and Bias2, and with delays the cheating regret, are checked",
-    "Remark 16: intervals need not be centred": "a remark on extended value iteration, for which the oracles have tests",
-    "Lemma 18, Lemma 20: the error and stability terms over confidence sets, apart": "only their sum, EstReg, is measured",
-    "Lemma 19, Lemma 27: single-step stability over confidence sets and with delays": "the same proof as over a kernel, "
-    "which is checked",
+    "Remark 16: intervals need not be centred": "a remark on extended value iteration, for which the oracles have "
+    "tests",
+    "Lemma 18, Lemma 20: the error and stability terms over confidence sets, apart": "only their sum, EstReg, is "
+    "measured",
+    "Lemma 19, Lemma 27: single-step stability over confidence sets and with delays": "the same proof as over a "
+    "kernel, which is checked",
     "Theorem 21, Theorem 22: bounds on Error and Bias1": "orders of growth without constants; the terms are measured",
     "Remark 23: why Bias1 is not the GR error": "it claims nothing that could fail",
     "Lemma 25: occupancies over confidence sets come close": "an order of growth without constants",

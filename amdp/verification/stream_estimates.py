@@ -7,7 +7,7 @@ one. Everything after that is enumerated: the way to the parking state, attempts
 from collections.abc import Iterator
 from itertools import product
 from math import e, inf
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -33,8 +33,8 @@ def checks() -> list[Check]:
         Check(
             "stream-estimates",
             "Theorem 8, Lemma 33: estimates of a stream given what came before the epoch",
-            "E[estimate of (s, a) at t] = loss sum_pi p F_pi(t) mu_pi^t(s, a) / sum_pi p mu_pi^t(s, a) <= loss, F_pi(t) "
-            "the chance that a switch to pi is over; an epoch leaves out at most SAH/(eL) + C, C a switch",
+            "E[estimate of (s, a) at t] = loss sum_pi p F_pi(t) mu_pi^t(s, a) / sum_pi p mu_pi^t(s, a) <= loss, "
+            "F_pi(t) the chance that a switch to pi is over; an epoch leaves out at most SAH/(eL) + C, C a switch",
             "everything: all that may happen in an epoch is enumerated, from every state and after every policy",
             "",
             ("kept-policies",),
@@ -107,11 +107,12 @@ def epochs_of(made: InEpochs, laws: int, rng: np.random.Generator) -> Iterator[E
 
 def _weights(made: InEpochs, mixture: Mixture, place: Place, rng: np.random.Generator) -> Floats:
     """The weight `[t, s, a]` of each pair in each step of the epoch."""
+    learner: Any = made.learner
     size, (_, states, actions) = made.length, made.entry.kernel.shape
     weights = np.empty((size, states, actions))
     for s, a in np.ndindex(states, actions):
         seen = Epoch(np.full(size, s), np.full(size, a), place.time, began=place)
-        weights[:, s, a] = made.learner.estimator.weigh(mixture, seen, rng).values
+        weights[:, s, a] = learner.estimator.weigh(mixture, seen, rng).values
     return weights
 
 

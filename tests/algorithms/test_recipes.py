@@ -20,7 +20,7 @@ from amdp.simulation import Episodic, Game, play
 K = 30
 KNOWN_ONLY = {"o-reps", "o-reps-full", "hedge", "o-ssp"}
 OF_STREAMS = {"ftpl-infinite", "hedge-infinite", "mdp-e", "mdp-exp3", "ct-deterministic", "ct-communicating"}
-OF_STREAMS |= {"ct-oracle", "dekel-hazan", "fll"}
+OF_STREAMS |= {"ct-oracle", "dekel-hazan", "fll", "ftpl-infinite-renewed", "hedge-infinite-renewed"}
 WORLD = instances.build("tiny")
 BOX = MarkovPolicies(BernsteinBox.vacuous(WORLD.shape, Radius.paper(WORLD.shape, K, scale=0.05)), WORLD.initial)
 

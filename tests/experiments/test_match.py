@@ -37,8 +37,20 @@ def test_a_stream_is_played_in_epochs_by_those_who_ask_for_it() -> None:
     assert (match.game.rounds, match.epoch) == (6, 15)
     assert match.domain.shape == (90, 3, 2)
     assert match.used["epoch"] == 15
-    assert match.bound(5) is None
-    assert match.bound(6).total > 0
+
+
+@pytest.mark.parametrize("name", ["ftpl-infinite", "hedge-infinite"])
+def test_a_stream_has_a_bound_where_policies_are_entered_in_every_epoch(name: str) -> None:
+    """It is stated for the whole stream; where there is none, the match says why."""
+    kept, renewed = arrange(run(STREAM, name, epochs=6)), arrange(run(STREAM, f"{name}-renewed", epochs=6))
+    assert kept.bound(6) is None
+    assert f"none is proved for a policy that stays and is not entered anew; {name}-renewed has one" in kept.unproved(6)
+    assert renewed.bound(6).total > 0
+    assert renewed.bound(5) is None
+    assert "stated for the whole stream" in renewed.unproved(5)
+    exact = arrange(run(STREAM, name, epochs=6, exact=True))
+    assert exact.bound(6) is None
+    assert "exact chances" in exact.unproved(6)
 
 
 @pytest.mark.parametrize("name", ["mdp-e", "mdp-exp3"])

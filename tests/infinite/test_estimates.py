@@ -1,6 +1,5 @@
 """Estimates that know of switches: their chances and means by enumeration of everything that can happen."""
 
-from collections import defaultdict
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,12 +11,13 @@ from amdp import InvalidInput, Segment, StationaryPolicies, one_hot
 from amdp.algorithms.hedge import Mixture, experts
 from amdp.algorithms.infinite_horizon import EnteredWeighting, ReplayedResampling, Settled
 from amdp.algorithms.switching import Epoch, Place, PolicySwitching, RenewedSwitching
-from amdp.arrays import Actions, Floats
+from amdp.arrays import Floats
 from amdp.chains import rows_of, stationary_costs, stationary_visits
 from amdp.dynamics import Pairs
 from amdp.estimators import GeometricResampling, SharedResampling, WholeTable
 from amdp.feedback import Bandit
 from amdp.trials import StationaryTrials
+from amdp.verification.stream_estimates import followed
 from amdp.weighting import ImportanceWeighting
 from infinite.streams import every_policy, parked_entry, plain_law
 
@@ -29,48 +29,6 @@ PLACES = {
     "cut": Place(5, 1),
     "following": Place(7, 1, one_hot(np.array([1, 0, 1]), 2)),
 }
-
-
-def followed(entry: PolicySwitching, place: Place, actions: Actions, stop: int) -> Floats:
-    """The chance `[t, s]` of being at `s` in step `t` with the policy entered: all states of the procedure, forward."""
-    rows, routes = rows_of(entry.kernel), entry.routes
-    law = plain_law(rows, one_hot(actions, 2), entry.initial, stop + routes.length)
-    result = np.zeros((stop, len(rows)))
-    entered = bool(entry.follows(place, one_hot(actions, 2)[None])[0])
-    now: dict[Any, float] = {("follow" if entered else "go", place.state): 1.0}
-    for t in range(place.time, stop):
-        settled: dict[Any, float] = defaultdict(float)
-        for (mode, *rest), chance in now.items():
-            if mode == "try" and rest[2] == 0:  # an attempt ends
-                state, goal, _ = rest
-                odds = routes.success / routes.arrival[goal] if state == goal else 0.0
-                settled["follow", state] += chance * odds
-                settled["go", state] += chance * (1.0 - odds)
-            else:
-                settled[(mode, *rest)] += chance
-        later: dict[Any, float] = defaultdict(float)
-        for (mode, *rest), chance in settled.items():
-            state, tail = rest[0], tuple[int, ...]()
-            if mode == "go" and state == routes.parked and t + routes.length < stop:
-                for goal in range(len(rows)):
-                    drawn = chance * law[t + routes.length, goal]
-                    first = rows[state, routes.actions[goal, routes.length - 1, state]]
-                    for y in range(len(rows)):
-                        later["try", y, goal, routes.length - 1] += drawn * first[y]
-                continue
-            if mode == "follow":
-                result[t, state] += chance
-                row = rows[state, actions[state]]
-            elif mode == "go":
-                homeward = routes.wait if state == routes.parked else entry.diameter.actions[routes.parked, state]
-                row = rows[state, homeward]
-            else:
-                row = rows[state, routes.actions[rest[1], rest[2] - 1, state]]
-                tail = (rest[1], rest[2] - 1)
-            for y in range(len(rows)):
-                later[(mode, y, *tail)] += chance * row[y]
-        now = later
-    return result
 
 
 def seen_from(place: Place, states: Any, actions: Any) -> Epoch:

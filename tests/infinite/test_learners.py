@@ -1,6 +1,6 @@
 """FTPL and Hedge in an unbroken stream: parameters, reports, learning, and the same run through every exact oracle."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import e, log, sqrt
 from typing import Any
 
@@ -21,10 +21,11 @@ from amdp.algorithms.infinite_horizon import (
     ftpl_infinite,
     hedge_infinite,
 )
+from amdp.algorithms.perturbations import Laplace
 from amdp.algorithms.recipes import Terms, learner
 from amdp.algorithms.switching import PolicySwitching, RenewedSwitching
 from amdp.arrays import Costs
-from amdp.estimators import SharedResampling
+from amdp.estimators import GeometricResampling, SharedResampling
 from amdp.feedback import Bandit
 from amdp.mdp import Domain
 from amdp.oracles.stationary.automatic import Automatic
@@ -33,6 +34,7 @@ from amdp.oracles.stationary.enumeration import Enumeration
 from amdp.regret import measure
 from amdp.seeding import Streams
 from amdp.simulation import Continuing, Game, Round, play
+from amdp.weighting import ImportanceWeighting
 from infinite.streams import TryAll, every_policy, iid_losses, parked_entry
 
 LEARNERS = ("ftpl", "ftpl-exact", "ftpl-full", "hedge", "hedge-exact", "hedge-full")
@@ -162,15 +164,25 @@ def test_bounds_are_their_formulas() -> None:
     entry = RenewedSwitching(parked_entry(2000).kernel)
     t, s, a, c = 2000, 3, 2, entry.expected_length
     ftpl = FtplTuning(entry, 20, 0.1, 7, 9)
+    assert ftpl.bound is not None
     assert ftpl.bound.total == pytest.approx(
         10 * s * sqrt(a * t * log(a)) / 0.1 + 3 * 0.1 * 100 * s * a * t + s * a * t / (e * 9) + 2 * 19 * c + 20 * 7
     )
     hedge = HedgeTuning(entry, 20, 0.1, 7)
+    assert hedge.bound is not None
     assert hedge.bound.total == pytest.approx(s * log(a) / 0.1 + 0.1 * 100 * s * a * t + 2 * 19 * c + 20 * 7)
 
 
+@pytest.mark.parametrize("kind", [FtplTuning, HedgeTuning])
+def test_no_bound_is_stated_where_policies_are_kept(kind: Any) -> None:
+    for made in (kind.tuned(parked_entry(5000)), kind.practical(parked_entry(5000))):
+        assert made.bound is None
+        assert made.is_vacuous
+        assert "no bound: none is proved for a policy that stays and is not entered anew" in str(made)
+
+
 def test_a_vacuous_bound_is_called_vacuous() -> None:
-    tuning = FtplTuning.tuned(parked_entry(5000))
+    tuning = FtplTuning.tuned(RenewedSwitching(parked_entry(5000).kernel))
     assert tuning.is_vacuous
     assert "is vacuous: no learner loses more than 5000 steps" in str(tuning)
     assert "give fewer epochs" in str(tuning)
@@ -183,21 +195,21 @@ def test_a_single_epoch_is_reported() -> None:
 
 
 def test_hedges_bound_says_something_at_last() -> None:
-    entry = PolicySwitching(instances.waiting_ring(10**7, 2).kernel)
+    entry = RenewedSwitching(instances.waiting_ring(10**7, 2).kernel)
     tuning = HedgeTuning.practical(entry)
     assert not tuning.is_vacuous
     assert "vacuous" not in str(tuning)
     assert FtplTuning.practical(entry).is_vacuous
 
 
-@pytest.mark.parametrize("name", ["hedge", "hedge-exact"])
+@pytest.mark.parametrize("name", ["learner", "printed_learner"])
 def test_hedges_regret_is_below_its_bound(name: str) -> None:
     entry = RenewedSwitching(instances.waiting_ring(20_000, 2).kernel)
     tuning = HedgeTuning.practical(entry, multiplier=0.25)
-    learner = tuning.learner() if name == "hedge" else tuning.exact_learner()
     game = Game(Continuing(entry, tuning.length), iid_losses(20_000, 2, 2))
-    played = play(game, learner, game.arena.domain, Streams.from_seed(1))
+    played = play(game, getattr(tuning, name)(), game.arena.domain, Streams.from_seed(1))
     regret = measure(game, played, TryAll(), [game.rounds]).low[-1]
+    assert tuning.bound is not None
     assert tuning.bound.total < 20_000
     assert regret < tuning.bound.total / 3  # without learning it is close to the bound
 
@@ -241,13 +253,34 @@ def test_recipes_tune_for_the_whole_stream_or_for_given_epochs() -> None:
     expected = FtplTuning.practical(PolicySwitching(domain.dynamics), 10)
     assert isinstance(ftpl.learner, Ftpl)
     assert ftpl.learner.perturbation.rate == expected.rate
-    assert (ftpl.length, ftpl.bound) == (40, expected.bound)
+    assert (ftpl.length, ftpl.bound) == (40, None)
     bolder = hedge_infinite(Terms(domain, 400, multiplier=2.0)).learner
     assert isinstance(bolder, Hedge)
     assert bolder.rate == pytest.approx(2.0 * HedgeTuning.practical(PolicySwitching(domain.dynamics)).rate)
     assert learner("hedge-infinite", domain, 400, multiplier=2.0).learner == bolder
     theorem = hedge_infinite(Terms(domain, 400), theorem=True).learner
     assert theorem == HedgeTuning.tuned(PolicySwitching(domain.dynamics)).learner()
+
+
+def test_the_printed_algorithms_have_names() -> None:
+    """Policies entered in every epoch, trials of its own for each step, no step ignored, and the bound for `W = 0`."""
+    domain = StationaryPolicies(parked_entry(400).kernel)
+    ftpl = learner("ftpl-infinite-renewed", domain, 400, oracle=TryAll(), epochs=10)
+    hedge = learner("hedge-infinite-renewed", domain, 400, epochs=10)
+    entry = RenewedSwitching(domain.dynamics)
+    wanted = replace(FtplTuning.practical(entry, 10), window=0)
+    assert ftpl.learner == Ftpl(Laplace(wanted.rate), GeometricResampling(wanted.limit), TryAll())
+    assert ftpl.bound == wanted.bound
+    assert hedge.learner == Hedge(HedgeTuning.practical(entry, 10).rate, ImportanceWeighting())
+    assert hedge.bound.blind == hedge.bound.switching == pytest.approx(9 * entry.expected_length)
+    for made in (ftpl, hedge):
+        assert isinstance(made.entry, RenewedSwitching)
+        assert made.length == 40
+        game = Game(Continuing(made.entry, made.length), iid_losses(400, 3, 2))
+        rounds = list(play(game, made.learner, domain, Streams.from_seed(1)))
+        assert all(len(one.entering.states) >= entry.routes.length for one in rounds[1:])
+    theorem = learner("hedge-infinite-renewed", domain, 400, theorem=True)
+    assert theorem.learner.rate == HedgeTuning.tuned(entry).rate
 
 
 def test_episodic_parameters_are_refused_for_stationary_policies() -> None:
