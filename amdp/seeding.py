@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 
 from amdp.arrays import require_whole
 from amdp.errors import InvalidInput
-
-LANES = 64  # generators that compiled code runs side by side
+from amdp.kernels.layout import LANES
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,8 +8,8 @@ from scipy import stats
 
 from amdp.arrays import Floats
 from amdp.kernels import noise
+from amdp.kernels.layout import LANES
 from amdp.kernels.noise import BLOCK
-from amdp.seeding import LANES
 
 Words = NDArray[np.uint64]
 MASK = 2**64 - 1

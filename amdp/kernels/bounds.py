@@ -5,9 +5,9 @@ of state `i` begin at `first[i]`. See docs/stationary-oracles.md for the mathema
 """
 
 import numpy as np
-from numba import njit
 
 from amdp.kernels.chains import expected, spread
+from amdp.kernels.compiling import ANY_ORDER, entry
 
 SWEEPS = 256  # of value iteration in the constant tail, and again of the damped kind
 COUPLED = 0.1  # a coupling that fails less often is iterated by multiplication
@@ -15,7 +15,7 @@ COUPLINGS = 64  # steps of a coupling that are worked out one by one
 HOPE, HOPELESS = 16, 0.95  # a coupling that fails so often after so many steps is given up
 TINY = 1e-15
 
-_fast = njit(cache=True, nogil=True, error_model="numpy", fastmath={"nsz", "contract", "reassoc"})
+_fast = entry(ANY_ORDER, nogil=True)
 
 
 @_fast

@@ -7,18 +7,19 @@ The steps of the law never grow, so this errs by at most `stop / 2 * sum_t span(
 """
 
 import numpy as np
-from numba import njit, uintp
+from numba import uintp
+
+from amdp.kernels.compiling import ANY_ORDER, FINITE_ANY_ORDER, entry, merged
 
 BLOCK = 8  # steps whose spans are bounded together
 CHUNK = 32 * BLOCK
 
 # Sums of a row may be taken in any order: the compiler then adds several entries at once.
-_ANY_ORDER = {"nsz", "contract", "reassoc"}
-_fast = njit(cache=True, nogil=True, error_model="numpy", fastmath=_ANY_ORDER)
-_inlined = njit(cache=True, error_model="numpy", fastmath=_ANY_ORDER, forceinline=True)
+_fast = entry(ANY_ORDER, nogil=True)
+_merged = merged(ANY_ORDER)
 
 
-@_inlined
+@_merged
 def expected(rows, row, values):
     """Expected value of the next state after a row; full rows are read without their successors."""
     first = rows.starts[0, row]
@@ -36,7 +37,7 @@ def expected(rows, row, values):
     return total
 
 
-@_inlined
+@_merged
 def spread(rows, row, mass, law):
     """Add `mass` times a row to a law."""
     first = rows.starts[0, row]
@@ -148,7 +149,7 @@ def _add_blocks(costs, begin, end, parts, peaks):
             peaks[k] = max(peaks[k], abs(costs[row, k]))
 
 
-@njit(cache=True, error_model="numpy", fastmath={"nnan", *_ANY_ORDER})
+@entry(FINITE_ANY_ORDER)
 def _span(numbers):
     low = np.inf
     high = -np.inf
@@ -158,7 +159,7 @@ def _span(numbers):
     return high - low
 
 
-@_inlined
+@_merged
 def move(rows, n_actions, policy, law, new):
     """The next law of a policy into `new`; by how much it differs from `law`."""
     for s in range(law.size):

@@ -1,9 +1,10 @@
 """Deterministic transitions, compiled: a stationary policy is a simple path that ends in a cycle."""
 
 import numpy as np
-from numba import njit
 
-_fast = njit(cache=True, nogil=True, error_model="numpy")
+from amdp.kernels.compiling import entry
+
+_fast = entry(nogil=True)
 
 
 @_fast

@@ -16,8 +16,8 @@ Rows are numbered `s * A + a`; all arrays are C-contiguous.
 """
 
 import numpy as np
-from numba import njit
 
+from amdp.kernels.compiling import ANY_ORDER, entry, inlined, inner
 from amdp.kernels.rows import FlowRows, Iterate
 
 TINY = 1e-280  # chances below are carried as logarithms only
@@ -33,10 +33,9 @@ LEAST = -745.0  # the logarithm of the smallest number
 SAFE = 600.0  # products of weights and prices within this range of logarithms do not underflow
 
 # Sums may be taken in any one order: nothing is compared for equality here.
-_FLAGS = {"error_model": "numpy", "fastmath": {"nsz", "contract", "reassoc"}}
-_fast = njit(cache=True, **_FLAGS)
-_inlined = njit(inline="always", **_FLAGS)  # handing all rows to a function costs as much as a small row takes
-_inner = njit(no_cpython_wrapper=True, no_cfunc_wrapper=True, **_FLAGS)
+_fast = entry(ANY_ORDER)
+_inlined = inlined(ANY_ORDER)  # handing all rows to a function costs as much as a small row takes
+_inner = inner(ANY_ORDER)
 
 
 @_inner

@@ -1,14 +1,15 @@
 """All stationary policies of a node, tried side by side, compiled: one policy a lane, several lanes an instruction."""
 
 import numpy as np
-from numba import njit, uintp
+from numba import uintp
 
 from amdp.kernels.chains import width
+from amdp.kernels.compiling import ANY_ORDER, entry
 
 PATIENCE = 8  # steps between two looks whether lanes have become stationary
 
 # Sums of a row may be taken in any order: the compiler then adds several entries at once.
-_fast = njit(cache=True, nogil=True, error_model="numpy", fastmath={"nsz", "contract", "reassoc"})
+_fast = entry(ANY_ORDER, nogil=True)
 
 
 @_fast

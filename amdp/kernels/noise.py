@@ -5,9 +5,10 @@ Blackman and Vigna, "Scrambled linear pseudorandom number generators" (2021), is
 """
 
 import numpy as np
-from numba import njit, uint64
+from numba import uint64
 
-from amdp.seeding import LANES
+from amdp.kernels.compiling import FUSED, entry
+from amdp.kernels.layout import LANES
 
 BLOCK = 512  # numbers made at a time: their scratch stays in the first-level cache
 
@@ -17,7 +18,7 @@ _TWO_TO_52 = np.uint64(0x4330000000000000)  # the bits of 2^52: an integer below
 _LN_2 = 0.6931471805599453
 _ROOT_2 = 1.4142135623730951
 
-_fast = njit(cache=True, error_model="numpy", fastmath={"nsz", "contract"})
+_fast = entry(FUSED)
 
 
 @_fast

@@ -1,12 +1,12 @@
 """Trajectories, compiled: one uniform number decides each move, so that all learners can meet the same luck."""
 
 import numpy as np
-from numba import njit
 from numba.extending import overload
 
+from amdp.kernels.compiling import entry
 from amdp.kernels.rows import DensePaths, SparsePaths
 
-_fast = njit(cache=True, error_model="numpy")
+_fast = entry()
 
 
 @_fast

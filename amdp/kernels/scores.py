@@ -1,11 +1,11 @@
 """Costs to go of every action under a policy, compiled."""
 
 import numpy as np
-from numba import njit
 
+from amdp.kernels.compiling import FUSED, entry
 from amdp.kernels.sweeps import expect
 
-_fast = njit(cache=True, error_model="numpy", fastmath={"nsz", "contract"})
+_fast = entry(FUSED)
 
 
 @_fast

@@ -5,9 +5,10 @@ Costs come as `[h, n, s, a]` (`by_step`) or as `[n, h, s, a]`. All arrays are C-
 """
 
 import numpy as np
-from numba import njit, uintp
+from numba import uintp
 from numba.extending import overload
 
+from amdp.kernels.compiling import FUSED, entry
 from amdp.kernels.rows import DenseRows, IntervalRows, SparseRows
 
 LANES = 64  # solves that the sparse sweep carries side by side
@@ -18,7 +19,7 @@ TIE = 1e-13  # relative to the least cost to come: actions that differ from it b
 ROWS = 64  # rows of a box whose budgets are spent side by side
 
 # No reassociation: a sum is taken in one order, whatever the compiler makes of the loop around it.
-_fast = njit(cache=True, error_model="numpy", fastmath={"nsz", "contract"})
+_fast = entry(FUSED)
 
 
 @_fast

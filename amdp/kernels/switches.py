@@ -1,11 +1,11 @@
 """One epoch of an unbroken stream, compiled: the way into a policy, then the policy; and laws from step to step."""
 
 import numpy as np
-from numba import njit
 
+from amdp.kernels.compiling import entry
 from amdp.kernels.paths import _pick, move
 
-_fast = njit(cache=True, error_model="numpy")
+_fast = entry()
 
 
 @_fast

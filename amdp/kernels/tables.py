@@ -1,12 +1,13 @@
 """Tables of the laws of stationary policies, compiled: when laws come to rest, what they are, what they pay."""
 
 import numpy as np
-from numba import njit, uintp
+from numba import uintp
 
 from amdp.kernels.chains import move
+from amdp.kernels.compiling import ANY_ORDER, entry
 
 # Sums of a row may be taken in any order: the compiler then adds several entries at once.
-_fast = njit(cache=True, nogil=True, error_model="numpy", fastmath={"nsz", "contract", "reassoc"})
+_fast = entry(ANY_ORDER, nogil=True)
 
 
 @_fast

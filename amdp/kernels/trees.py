@@ -5,10 +5,10 @@ these lead to are ever branched on.
 """
 
 import numpy as np
-from numba import njit
 
 from amdp.kernels.bounds import bound, copy, list_pairs, mix
 from amdp.kernels.chains import choices, reached, width
+from amdp.kernels.compiling import ANY_ORDER, entry
 from amdp.kernels.lanes import cheapest_lane
 
 CHEAP = 0.02  # a bound that takes less of the work of trying all policies of a node is always computed
@@ -16,7 +16,7 @@ RETRY = 64  # nodes after which a bound that did not pay is tried again
 TRIALS = 12  # bounds that a size of node may fail before their price is held against them
 SIMD = 12.0  # products that lanes do in the time of one product of a bound
 
-_fast = njit(cache=True, nogil=True, error_model="numpy", fastmath={"nsz", "contract", "reassoc"})
+_fast = entry(ANY_ORDER, nogil=True)
 
 
 @_fast

@@ -4,13 +4,13 @@ Nothing here returns to Python before every count is found, which is what makes 
 """
 
 import numpy as np
-from numba import njit
 
+from amdp.kernels.compiling import entry
 from amdp.kernels.noise import add_laplace, fill_uniform
 from amdp.kernels.paths import meets, meets_all
 from amdp.kernels.sweeps import _sound, cheapest
 
-_fast = njit(cache=True, error_model="numpy")
+_fast = entry()
 
 
 @_fast

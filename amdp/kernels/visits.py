@@ -1,11 +1,11 @@
 """Extreme visit chances over interval rows, compiled (Comp-UOB of Jin et al. 2020, and its minimum)."""
 
 import numpy as np
-from numba import njit
 
+from amdp.kernels.compiling import FUSED, entry
 from amdp.kernels.sweeps import sort, spend
 
-_fast = njit(cache=True, error_model="numpy", fastmath={"nsz", "contract"})
+_fast = entry(FUSED)
 
 
 @_fast

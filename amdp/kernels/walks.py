@@ -7,11 +7,11 @@ steps `t` with `t mod k = j`. A walk of length `k` takes its `j`-th pair in thos
 """
 
 import numpy as np
-from numba import njit
 
+from amdp.kernels.compiling import entry
 from amdp.kernels.paths import _pick
 
-_fast = njit(cache=True, error_model="numpy")
+_fast = entry()
 
 
 @_fast

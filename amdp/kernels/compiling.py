@@ -1,0 +1,227 @@
+"""How kernels are compiled, and where their machine code is kept.
+
+Machine code holds the code of everything that it calls, in whichever file that stands. It is therefore kept under a
+digest of all sources of this package and of the versions that compile them: a change of any kernel leads to a new
+folder, the same sources lead to the old one, wherever the tree lies. The folders of other digests are removed when a
+new one is made, but for the few that were used last.
+
+The folder lies in `NUMBA_CACHE_DIR` if that is set, otherwise in `__pycache__` beside the sources, otherwise, where
+that cannot be written, in the user's cache of numba. Without sources to read (a zip file, a frozen program) nothing
+is kept.
+"""
+
+import os
+import pickle
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+from uuid import uuid4
+
+import llvmlite
+import numba
+import numpy as np
+from numba.core import config
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.serialize import dumps
+from numba.misc.appdirs import AppDirs
+
+Kernel = Callable[..., Any]
+Decorator = Callable[[Kernel], Any]
+
+# What the compiler may do to floating-point arithmetic.
+EXACT: frozenset[str] = frozenset()  # nothing: every operation as it is written
+FUSED = frozenset({"nsz", "contract"})  # a product and a sum rounded once; a sum is still taken in the order written
+ANY_ORDER = FUSED | {"reassoc"}  # sums in any order
+FINITE_ANY_ORDER = ANY_ORDER | {"nnan"}  # the same, and no number is NaN
+
+KEPT = 8  # folders: of branches, Python versions and environments that share a place
+
+
+# --- the decorators ---------------------------------------------------------------------------------------------------
+
+
+def entry(arithmetic: frozenset[str] = EXACT, *, nogil: bool = False) -> Decorator:
+    """Compile a function that Python or other kernels call, and keep its machine code.
+
+    With `nogil` other threads of Python run meanwhile.
+    """
+    return _compiler(arithmetic, kept=True, nogil=nogil)
+
+
+def merged(arithmetic: frozenset[str] = EXACT) -> Decorator:
+    """The same for a small function: its machine code is merged into that of its callers."""
+    return _compiler(arithmetic, kept=True, forceinline=True)
+
+
+def inner(arithmetic: frozenset[str] = EXACT) -> Decorator:
+    """Compile a function that only kernels call: it is kept as a part of theirs."""
+    return _compiler(arithmetic, kept=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def inlined(arithmetic: frozenset[str] = EXACT) -> Decorator:
+    """The same, written out in its callers before they are typed: it hands over large tuples at no cost."""
+    return _compiler(arithmetic, kept=False, inline="always")
+
+
+def _compiler(arithmetic: frozenset[str], *, kept: bool, **options: Any) -> Decorator:
+    compiler = numba.njit(error_model="numpy", fastmath=set(arithmetic), **options)
+
+    def compiled(function: Kernel) -> Any:
+        dispatcher = compiler(function)
+        path = folder() if kept and not config.DISABLE_JIT else None
+        if path is not None:
+            dispatcher._cache = KernelCache(function, path)  # `enable_caching` would put numba's own cache there
+        return dispatcher
+
+    return compiled
+
+
+# --- what machine code depends on -------------------------------------------------------------------------------------
+
+
+def sources() -> list[Path]:
+    """All files of this package, in a fixed order."""
+    return sorted(Path(__file__).parent.rglob("*.py"))
+
+
+def _marks() -> list[tuple[str, int, int]]:
+    """Whatever changes when a source is written."""
+    return [(str(path), found.st_mtime_ns, found.st_size) for path in sources() for found in [path.stat()]]
+
+
+def _digest() -> str:
+    """Of the sources and of what compiles them."""
+    folder = Path(__file__).parent
+    versions = (sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__)
+    parts = [(path.relative_to(folder).as_posix(), sha256(path.read_bytes()).hexdigest()) for path in sources()]
+    return sha256(repr((versions, parts)).encode()).hexdigest()[:24]
+
+
+_MARKS, _DIGEST = _marks(), _digest()  # as imported: the modules that follow are read from the same files
+
+
+# --- where it is kept -------------------------------------------------------------------------------------------------
+
+
+@cache
+def folder() -> Path | None:
+    """The folder of this digest in the first place that can be written; None if there is none, or no source."""
+    for place in _places() if _MARKS else ():
+        chosen = place / f"amdp-kernels-{_DIGEST}"
+        with suppress(OSError):
+            if not chosen.is_dir():
+                _remove_oldest(place)
+            _open(chosen)
+            return chosen
+    return None
+
+
+def _places() -> Iterator[Path]:
+    if config.CACHE_DIR:
+        yield Path(config.CACHE_DIR)
+    yield Path(__file__).parent / "__pycache__"
+    yield Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
+
+
+def _open(chosen: Path) -> None:
+    """Make the folder, see that it can be written, and mark it as the one used last."""
+    chosen.mkdir(parents=True, exist_ok=True)
+    TemporaryFile(dir=chosen).close()
+    os.utime(chosen)
+
+
+def _remove_oldest(place: Path) -> None:
+    """Leave room for one more folder; whoever still uses a removed one compiles again."""
+    with suppress(OSError):
+        used = sorted(place.glob("amdp-kernels-*"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for old in used[KEPT - 1 :]:
+            shutil.rmtree(old, ignore_errors=True)
+
+
+class KernelCache(FunctionCache):  # type: ignore[misc]
+    """The machine code of one kernel, a file for each signature and processor.
+
+    Numba numbers the files of a kernel and lists them in an index, which two processes that compile at the same time
+    can write in such an order that it names the wrong file. Here the name of a file follows from what is in it.
+    """
+
+    def __init__(self, function: Kernel, path: Path) -> None:
+        self._py_func, self._name = function, f"{function.__module__}.{function.__qualname__}"
+        self._cache_path = str(path)
+        self._impl = _Results(function, path)
+        self._cache_file = _Files(path, self._name)
+        self.enable()
+
+    def _load_overload(self, sig: Any, target_context: Any) -> Any:
+        return super()._load_overload(sig, target_context) if _as_imported() else None
+
+    def _save_overload(self, sig: Any, data: Any) -> None:
+        if _as_imported():
+            super()._save_overload(sig, data)
+
+
+def _as_imported() -> bool:
+    """Whether the sources were left alone since: if not, nobody knows which of them a module was read from."""
+    return _marks() == _MARKS
+
+
+class _Results(CompileResultCacheImpl):  # type: ignore[misc]
+    """How numba writes and reads the result of a compilation, in the one folder."""
+
+    def __init__(self, function: Kernel, path: Path) -> None:
+        self._lineno = function.__code__.co_firstlineno
+        self._locator = _Locator(function.__code__.co_filename, path)
+
+
+class _Locator(_CacheLocator):  # type: ignore[misc]
+    def __init__(self, py_file: str, path: Path) -> None:
+        self._py_file, self._path = py_file, path
+
+    def get_cache_path(self) -> str:
+        return str(self._path)
+
+    def get_source_stamp(self) -> str:
+        return _DIGEST
+
+    def get_disambiguator(self) -> str:
+        return ""
+
+
+class _Files:
+    """Files named by a kernel and a digest of the key, each written under another name and then put into place."""
+
+    def __init__(self, path: Path, name: str) -> None:
+        self._path, self._name = path, name
+
+    def load(self, key: Any) -> Any:
+        """What was saved under this key; None if nothing was."""
+        try:
+            found, data = pickle.loads(self._file(key).read_bytes())
+        except (OSError, EOFError, pickle.UnpicklingError):
+            return None
+        return data if found == key else None
+
+    def save(self, key: Any, data: Any) -> None:
+        """Keep `data` under this key, if the disk takes it."""
+        target = self._file(key)
+        written = target.with_suffix(f".{uuid4().hex[:16]}.tmp")
+        try:
+            written.write_bytes(dumps((key, data)))
+            written.replace(target)
+        except OSError:  # full, or the file is being read where that forbids to replace it
+            with suppress(OSError):
+                written.unlink()
+
+    def flush(self) -> None:
+        """Forget everything about this kernel."""
+        for path in self._path.glob(f"{self._name}-*.nbc"):
+            path.unlink(missing_ok=True)
+
+    def _file(self, key: Any) -> Path:
+        return self._path / f"{self._name}-{sha256(repr(key).encode()).hexdigest()[:24]}.nbc"
