@@ -85,25 +85,29 @@ def _compiler(arithmetic: frozenset[str], *, kept: bool, **options: Any) -> Deco
 # --- what machine code depends on -------------------------------------------------------------------------------------
 
 
-def sources() -> list[Path]:
-    """All files of this package, in a fixed order."""
-    return sorted(Path(__file__).parent.rglob("*.py"))
-
-
-def _marks() -> list[tuple[str, int, int]]:
+def _marks() -> list[tuple[int, int]]:
     """Whatever changes when a source is written."""
-    return [(str(path), found.st_mtime_ns, found.st_size) for path in sources() for found in [path.stat()]]
+    return [(found.st_mtime_ns, found.st_size) for found in (path.stat() for path in _SOURCES)]
 
 
 def _digest() -> str:
     """Of the sources and of what compiles them."""
-    folder = Path(__file__).parent
     versions = (sys.implementation.cache_tag, numba.__version__, llvmlite.__version__, np.__version__)
-    parts = [(path.relative_to(folder).as_posix(), sha256(path.read_bytes()).hexdigest()) for path in sources()]
+    parts = [(path.relative_to(_HERE).as_posix(), sha256(path.read_bytes()).hexdigest()) for path in _SOURCES]
     return sha256(repr((versions, parts)).encode()).hexdigest()[:24]
 
 
-_MARKS, _DIGEST = _marks(), _digest()  # as imported: the modules that follow are read from the same files
+_HERE = Path(__file__).parent
+_SOURCES = sorted(_HERE.rglob("*.py"))
+_MARKS, _DIGEST = _marks(), _digest()  # now: the modules that are imported next are read from the same files
+
+
+def _as_imported() -> bool:
+    """Whether the sources were left alone since: if not, nobody knows which of them a module was read from."""
+    try:
+        return _marks() == _MARKS
+    except OSError:
+        return False
 
 
 # --- where it is kept -------------------------------------------------------------------------------------------------
@@ -112,7 +116,7 @@ _MARKS, _DIGEST = _marks(), _digest()  # as imported: the modules that follow ar
 @cache
 def folder() -> Path | None:
     """The folder of this digest in the first place that can be written; None if there is none, or no source."""
-    for place in _places() if _MARKS else ():
+    for place in _places() if _SOURCES else ():
         chosen = place / f"amdp-kernels-{_DIGEST}"
         with suppress(OSError):
             if not chosen.is_dir():
@@ -125,7 +129,7 @@ def folder() -> Path | None:
 def _places() -> Iterator[Path]:
     if config.CACHE_DIR:
         yield Path(config.CACHE_DIR)
-    yield Path(__file__).parent / "__pycache__"
+    yield _HERE / "__pycache__"
     yield Path(AppDirs(appname="numba", appauthor=False).user_cache_dir)
 
 
@@ -164,11 +168,6 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def _save_overload(self, sig: Any, data: Any) -> None:
         if _as_imported():
             super()._save_overload(sig, data)
-
-
-def _as_imported() -> bool:
-    """Whether the sources were left alone since: if not, nobody knows which of them a module was read from."""
-    return _marks() == _MARKS
 
 
 class _Results(CompileResultCacheImpl):  # type: ignore[misc]
