@@ -11,6 +11,7 @@ from amdp import kernels
 from amdp.arrays import Actions, Floats, Policies, one_hot
 from amdp.dynamics import Pairs
 from amdp.mdp import SingleKernel, StationaryPolicies
+from amdp.threads import one_thread
 
 PART_NUMBERS = 4_000_000  # chances that are held together
 
@@ -36,7 +37,8 @@ def laws(moves: Floats, initial: int, start: int, stop: int) -> Floats:
     """
     found = np.empty((len(moves), max(stop - start, 0), moves.shape[1]))
     if stop > start:
-        found[:, 0] = np.linalg.matrix_power(moves, start)[:, initial]
+        with one_thread(moves.size * moves.shape[1]):
+            found[:, 0] = np.linalg.matrix_power(moves, start)[:, initial]
         kernels.switches.forward(np.ascontiguousarray(moves), found)
     return found
 

@@ -21,6 +21,7 @@ from amdp.mdp import MarkovPolicies, SingleKernel
 from amdp.oracles.base import PlanningOracle, Status, bind
 from amdp.regret import BLOCK
 from amdp.simulation import Episodic, Game, Round
+from amdp.threads import multiply
 
 MOST_POLICIES = 2**16  # that are enumerated
 MOST_EDGES = 512  # intervals are pairs of them
@@ -140,7 +141,7 @@ def _policy_costs(kernels: Sequence[SingleKernel], initial: int, sums: Floats) -
     costs = np.zeros((len(every), sums.shape[1]))
     for kernel, tables in zip(kernels, sums, strict=True):
         visits = occupancy(kernel, policies, initial).reshape(len(every), -1)
-        costs += visits @ tables.reshape(len(tables), -1).T
+        costs += multiply(visits, tables.reshape(len(tables), -1).T)
     return costs
 
 

@@ -20,6 +20,7 @@ from amdp.dynamics import read_only
 from amdp.errors import InvalidInput
 from amdp.hitting import hitting_times
 from amdp.mdp import SingleKernel
+from amdp.threads import multiply, one_thread
 
 OVERLAP = 1e-12  # two rows that share less than this share nothing
 GAIN_TOLERANCE = 1e-12  # relative: an action must take longer by more than this to count as slower
@@ -144,8 +145,9 @@ def least_arrival(kernel: SingleKernel, steps: int) -> float:
     require_whole("steps", steps, 1)
     rows = _distributions(kernel)
     chance = np.eye(len(rows))  # [y, s], of being at y
-    for _ in range(steps):
-        chance = (chance @ rows.transpose(0, 2, 1)).min(axis=2).T  # [s, y, a] -> [y, s]
+    with one_thread(rows.size * len(rows)):
+        for _ in range(steps):
+            chance = (chance @ rows.transpose(0, 2, 1)).min(axis=2).T  # [s, y, a] -> [y, s]
     return float(chance.min())
 
 
@@ -153,7 +155,8 @@ def _avoided(rows: Floats) -> tuple[Bools, Actions]:
     """From where some policy never comes to each target `[y, s]`, and one such policy."""
     away = ~np.eye(len(rows), dtype=bool)
     while True:
-        risk = np.einsum("say,ny->nsa", rows, ~away, optimize=True)
+        with one_thread(rows.size * len(rows)):
+            risk = np.einsum("say,ny->nsa", rows, ~away, optimize=True)
         staying = away & (risk == 0.0).any(axis=2)
         if np.array_equal(staying, away):
             return away, (risk == 0.0).argmax(axis=2).astype(np.int32)
@@ -181,7 +184,7 @@ def _slowest(rows: Floats, targets: NDArray[np.intp]) -> tuple[Floats, Actions]:
 
 def _slower(rows: Floats, times: Floats, actions: Actions) -> Actions:
     """The actions `[n, s]` that take longest; the old ones where they take as long."""
-    ahead = 1.0 + (times @ rows.reshape(-1, len(rows)).T).reshape(len(times), *rows.shape[:2])
+    ahead = 1.0 + multiply(times, rows.reshape(-1, len(rows)).T).reshape(len(times), *rows.shape[:2])
     current = np.take_along_axis(ahead, np.maximum(actions, 0)[:, :, None], axis=2)[:, :, 0]
     slower = (actions >= 0) & (ahead.max(axis=2) > current * (1.0 + GAIN_TOLERANCE))
     return np.where(slower, ahead.argmax(axis=2), actions).astype(np.int32)
@@ -201,11 +204,12 @@ def _solved(rows: Floats, target: np.intp, policy: Actions, times: Floats) -> fl
     moves = rows[np.arange(len(rows)), policy]
     moves[target] = 0.0
     try:
-        times[:] = np.linalg.solve(np.eye(len(rows)) - moves, policy >= 0)
+        with one_thread(len(rows) ** 3):
+            times[:] = np.linalg.solve(np.eye(len(rows)) - moves, policy >= 0)
     except np.linalg.LinAlgError:  # singular to rounding
         return inf
     rounding = np.finfo(np.float64).eps * (2 + len(rows))
-    return float(np.abs(times - (policy >= 0) - moves @ times).max() + rounding * np.abs(times).max())
+    return float(np.abs(times - (policy >= 0) - multiply(moves, times)).max() + rounding * np.abs(times).max())
 
 
 # --- the long run -----------------------------------------------------------------------------------------------------
@@ -241,14 +245,16 @@ class Chain:
     def law(self) -> Floats:
         """The stationary law `[s]`."""
         factors, pivots = self._factors
-        law: Floats = lapack.dgetrs(factors, pivots, _uniform(len(factors)))[0]
+        with one_thread(factors.size):
+            law: Floats = lapack.dgetrs(factors, pivots, _uniform(len(factors)))[0]
         return law
 
     def long_run(self, losses: Floats) -> LongRun:
         """Of losses `[s, a]`."""
         factors, pivots = self._factors
         paid = np.einsum("sa,sa->s", self.policy, losses)
-        bias = lapack.dgetrs(factors, pivots, paid, trans=1)[0]
+        with one_thread(factors.size):
+            bias = lapack.dgetrs(factors, pivots, paid, trans=1)[0]
         mean = float(_uniform(len(bias)) @ bias)
         bias -= self.law @ bias
         ahead: Floats = self.rows @ bias
@@ -259,13 +265,16 @@ class Chain:
     @property
     def condition(self) -> float:
         """About one over the condition number of `Z`: near 0, there may be several stationary laws."""
-        return float(lapack.dgecon(self._factors[0], SIZE)[0])
+        factors, _ = self._factors
+        with one_thread(factors.size):
+            return float(lapack.dgecon(factors, SIZE)[0])
 
     @cached_property
     def _factors(self) -> tuple[Floats, NDArray[np.int32]]:
         """Of `Z^T`, which lies in memory as LAPACK reads it."""
         system = _identity_and_average(len(self.moves)) - self.moves
-        factors, pivots, _ = lapack.dgetrf(system.T, overwrite_a=True)
+        with one_thread(system.size * len(system)):
+            factors, pivots, _ = lapack.dgetrf(system.T, overwrite_a=True)
         return factors, pivots
 
 

@@ -7,6 +7,7 @@ import scipy
 from numpy.typing import NDArray
 
 from amdp.arrays import Actions, Bools, Floats
+from amdp.threads import multiply, one_thread
 
 GAIN_TOLERANCE = 1e-12  # relative: an action must save more than this to count as faster
 HEAD_START = 50  # sweeps of value iteration before the first improved policies are evaluated
@@ -97,8 +98,8 @@ def _ahead(chances: Any, allowed: Bools, times: Floats) -> Floats:
 def _expected(rows: Any, values: NDArray[Any]) -> Floats:
     """`[n, y] -> [n, s, a]`: the expected value of the next state."""
     pairs, states = rows.shape
-    product: Floats = rows @ values.T.astype(np.float64)
-    return product.reshape(states, pairs // states, -1).transpose(2, 0, 1)
+    expected: Floats = multiply(rows, values.T.astype(np.float64))
+    return expected.reshape(states, pairs // states, -1).transpose(2, 0, 1)
 
 
 def hitting_times(chances: Any, targets: NDArray[np.intp], actions: Actions) -> Floats:
@@ -124,7 +125,8 @@ def _factored(rows: Any, target: np.intp, policy: Actions) -> Floats:
     chosen = rows[moving * (rows.shape[0] // states) + policy[moving]]
     system = scipy.sparse.eye_array(len(moving), format="csc") - chosen[:, moving].tocsc()
     try:
-        times[moving] = scipy.sparse.linalg.splu(system).solve(np.ones(len(moving)))
+        with one_thread(len(moving) ** 2):
+            times[moving] = scipy.sparse.linalg.splu(system).solve(np.ones(len(moving)))
         error = _error(chosen, times[moving], times)
     except RuntimeError:  # singular to rounding
         error = np.inf

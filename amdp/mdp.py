@@ -31,6 +31,7 @@ from amdp.arrays import (
 from amdp.dynamics import CompiledDynamics, Dynamics, Pairs, Segment, Shape, next_state_first, read_only
 from amdp.errors import InvalidInput
 from amdp.kernels.rows import DensePaths, DenseRows, Paths, SparsePaths, SparseRows
+from amdp.threads import multiply, one_thread
 
 
 class SingleKernel(CompiledDynamics):
@@ -55,10 +56,11 @@ class SingleKernel(CompiledDynamics):
         visits = np.empty((len(policies), steps, states, actions))
         at = np.zeros((len(policies), states))
         at[:, initial] = 1.0
-        for h in range(steps):
-            np.multiply(at[:, :, None], policies[:, h], out=visits[:, h])
-            if h < steps - 1:
-                at = (self.matrix(h).T @ visits[:, h].reshape(len(policies), -1).T).T
+        with one_thread(visits.size * states):
+            for h in range(steps):
+                np.multiply(at[:, :, None], policies[:, h], out=visits[:, h])
+                if h < steps - 1:
+                    at = (self.matrix(h).T @ visits[:, h].reshape(len(policies), -1).T).T
         return visits
 
     def greatest_visits(self, policies: Policies, initial: int, pairs: Pairs) -> Floats:
@@ -106,7 +108,7 @@ class SingleKernel(CompiledDynamics):
         reached[0, initial] = True
         for h in range(steps - 1):
             pairs = np.repeat(reached[h], actions).astype(np.float64)
-            reached[h + 1] = (self.matrix(h).T @ pairs) > 0
+            reached[h + 1] = multiply(self.matrix(h).T, pairs) > 0
         return reached
 
     def empty_rows(self, h: int) -> Bools:

@@ -22,6 +22,7 @@ from amdp.chains import rows_of
 from amdp.diagnostics import communication, period
 from amdp.errors import InvalidInput
 from amdp.mdp import SingleKernel
+from amdp.threads import multiply
 
 Whole = NDArray[np.int64]
 
@@ -134,7 +135,7 @@ class WalkGraph:
         reached, length = np.eye(self.states, dtype=np.float32), 0
         # A class that is reached in full stays so: each of its states has a predecessor in the class before.
         while (reached.sum(axis=1) != sizes[(self.classes + length) % self.period]).any():
-            reached, length = np.minimum(reached @ moves, 1.0), length + 1
+            reached, length = np.minimum(multiply(reached, moves), 1.0), length + 1
         return length
 
     def closing(self, longest: int | None = None) -> Closing:

@@ -23,6 +23,7 @@ from amdp.chains import chains, laws, rows_of
 from amdp.errors import InvalidInput
 from amdp.mdp import Kernel, SingleKernel, StationaryPolicies
 from amdp.oracles.base import Planner, PlanningOracle, Status, bind
+from amdp.threads import multiply
 
 MOST_POLICIES = 100_000
 
@@ -110,7 +111,7 @@ class PlannedLeader:
             return self.of(self.planner, total, time + 1, self.planned + 1)
         domain = self.planner.domain
         assert isinstance(domain.dynamics, SingleKernel)
-        return replace(self, total=total, at=self.at @ rows_of(domain.dynamics)[states, self.actions])
+        return replace(self, total=total, at=multiply(self.at, rows_of(domain.dynamics)[states, self.actions]))
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ from amdp.ergodicity import Chain, Mixing, least_arrival, least_visits, require_
 from amdp.errors import InvalidInput
 from amdp.feedback import Bandit, Feedback, FullInformation, Weights
 from amdp.mdp import Domain, StationaryPolicies
+from amdp.threads import multiply
 
 
 @dataclass(frozen=True)
@@ -234,7 +235,7 @@ class MdpExp3:
     def observe(self, source: LateExperts, segment: Segment) -> LateExperts:
         """Move all laws by the policy that was played; the newest begins with the pair that was met."""
         full = len(source.laws) == self.lookback
-        onward = source.laws[full:] @ source.rule.chain.moves
+        onward = multiply(source.laws[full:], source.rule.chain.moves)
         latest = source.rule.rows[segment.states[0], segment.actions[0]]
         unlikely = source.unlikely + int(full and source.laws[0, segment.states[0]] < source.likely)
         return replace(source, laws=np.concatenate([onward, latest[None]]), unlikely=unlikely, last=segment)

@@ -26,6 +26,7 @@ from amdp.feedback import Feedback, Weights
 from amdp.mdp import Domain, MarkovPolicies, SingleKernel, StationaryPolicies
 from amdp.oracles.base import describe
 from amdp.oracles.markov.enumeration import deciding_states
+from amdp.threads import multiply
 from amdp.trials import Trials, batched
 from amdp.weighting import ImplicitExploration, ImportanceWeighting
 
@@ -74,7 +75,7 @@ class KnownExperts:
 
     def pay(self, estimate: Floats) -> Floats:
         """The expected loss `[n]`: one product with the table."""
-        paid: Floats = self.occupancy.reshape(len(self.actions), -1) @ estimate.reshape(-1)
+        paid: Floats = multiply(self.occupancy.reshape(len(self.actions), -1), estimate.reshape(-1))
         return paid
 
     def visits(self, pairs: Pairs) -> Floats:
@@ -176,7 +177,7 @@ class Mixture:
 
     def visits(self, pairs: Pairs) -> Floats:
         """The mixture `[m]` of the greatest chances of the policies."""
-        mixed: Floats = self.chances @ self.experts.visits(pairs)
+        mixed: Floats = multiply(self.chances, self.experts.visits(pairs))
         return mixed
 
 

@@ -34,6 +34,7 @@ from amdp.estimators import GeometricResampling, SharedResampling, WeightTimesLo
 from amdp.feedback import Bandit, Weights
 from amdp.mdp import StationaryPolicies
 from amdp.oracles.base import PlanningOracle, bind
+from amdp.threads import multiply
 from amdp.trials import Sampler, StationaryTrials
 from amdp.weighting import ImportanceWeighting
 
@@ -110,7 +111,7 @@ class EnteredWeighting(WeightTimesLoss):
         chances = np.zeros(len(seen.states))
         for low in range(0, len(actions), PART):
             part = slice(low, low + PART)
-            chances += source.chances[part] @ self.entry.visits(seen, actions[part])
+            chances += multiply(source.chances[part], self.entry.visits(seen, actions[part]))
         return Weights(1.0 / chances)
 
 

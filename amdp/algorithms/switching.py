@@ -27,6 +27,7 @@ from amdp.diagnostics import Diameter, communication, diameter, parking_pairs
 from amdp.dynamics import Segment
 from amdp.errors import InvalidInput
 from amdp.mdp import SingleKernel
+from amdp.threads import one_thread
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,14 +167,15 @@ class PolicySwitching:
         waiting[:, place.state] = 1.0
         failed = np.zeros((len(moves), size, len(self._rows)))
         over = np.zeros((len(moves), size))
-        for i in range(size):
-            waiting += failed[:, i]
-            if i + length < size:
-                tried, aim = waiting[:, routes.parked].copy(), goals[:, i]
-                waiting[:, routes.parked] = 0.0
-                over[:, i + length] = routes.success * tried
-                failed[:, i + length] = tried[:, None] * (aim @ self._ends - routes.success * aim)
-            waiting = waiting @ self._homeward
+        with one_thread(failed.size * len(self._rows)):
+            for i in range(size):
+                waiting += failed[:, i]
+                if i + length < size:
+                    tried, aim = waiting[:, routes.parked].copy(), goals[:, i]
+                    waiting[:, routes.parked] = 0.0
+                    over[:, i + length] = routes.success * tried
+                    failed[:, i + length] = tried[:, None] * (aim @ self._ends - routes.success * aim)
+                waiting = waiting @ self._homeward
         return np.cumsum(over, axis=1)
 
     def _targets(self, place: Place, policy: Policies, stop: int) -> Floats:

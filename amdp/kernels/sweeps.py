@@ -9,6 +9,7 @@ from numba import uintp
 from numba.extending import overload
 
 from amdp.kernels.compiling import FUSED, entry
+from amdp.kernels.products import multiply
 from amdp.kernels.rows import DenseRows, IntervalRows, SparseRows
 
 LANES = 64  # solves that the sparse sweep carries side by side
@@ -119,7 +120,7 @@ def spend(lower, width, budget, order, values, out):
 
     All rows of a block advance together, so that the loop over rows vectorizes; a block ends with its budgets.
     """
-    np.dot(values, lower, out)
+    multiply(values, lower, out)
     left = np.empty(ROWS)
     for low in range(0, out.size, ROWS):
         count = min(ROWS, out.size - low)
@@ -156,7 +157,7 @@ def _expect(rows, h, values, order, out):
 
 
 def _expect_dense(rows, h, values, order, out):
-    np.dot(values, rows.chances[h if rows.chances.shape[0] > 1 else 0], out)
+    multiply(values, rows.chances[h if rows.chances.shape[0] > 1 else 0], out)
 
 
 def _expect_sparse(rows, h, values, order, out):
@@ -205,9 +206,9 @@ def _cheapest_dense(rows, costs, by_step, actions, values):
         if h < steps - 1:
             chances = rows.chances[h if rows.chances.shape[0] > 1 else 0]
             if n == 1:
-                np.dot(values[h + 1, 0], chances, later[0])
+                multiply(values[h + 1, 0], chances, later[0])
             else:
-                np.dot(values[h + 1], chances, later)
+                multiply(values[h + 1], chances, later)
         now = _gather(costs, h, n, by_step, buffer)
         flat = (values[h].reshape(-1), actions[h].reshape(-1))
         _choose(later.reshape(-1), now, flat[0], flat[1], n_actions)

@@ -13,6 +13,7 @@ from scipy import special
 
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
+from amdp.threads import multiply
 
 EXACT = 12  # differences, up to which all signs are tried
 DRAWS = 20_000  # of signs, above that
@@ -136,7 +137,7 @@ def resampled_means(samples: Floats, resamples: int, rng: np.random.Generator) -
     count = len(samples)
     drawn = rng.integers(count, size=(resamples, count)) + count * np.arange(resamples)[:, None]
     shares = np.bincount(drawn.ravel(), minlength=resamples * count).reshape(resamples, count) / count
-    means: Floats = shares @ samples
+    means: Floats = multiply(shares, samples)
     return means
 
 
@@ -152,7 +153,7 @@ def exponents(rounds: Floats, curves: Floats) -> Floats:
     positive = wanted.min(axis=1) > 0
     y = np.log(np.where(wanted > 0, wanted, 1.0))
     centered = x - x.mean()
-    slopes: Floats = np.where(positive, y @ centered / (centered @ centered), np.nan)
+    slopes: Floats = np.where(positive, multiply(y, centered) / (centered @ centered), np.nan)
     return slopes
 
 
@@ -183,7 +184,7 @@ def sign_flips(differences: Floats, rng: np.random.Generator) -> Verdict:
     signs = _all_signs(count) if exact else rng.choice((-1.0, 1.0), size=(DRAWS, count))
     # The sums of equal numbers in another order differ in their last digits.
     enough = abs(differences.sum()) - 1e-12 * np.abs(differences).sum()
-    reached = int((np.abs(signs @ differences) >= enough).sum())
+    reached = int((np.abs(multiply(signs, differences)) >= enough).sum())
     p = reached / len(signs) if exact else (reached + 1) / (len(signs) + 1)
     return Verdict(p, exact)
 

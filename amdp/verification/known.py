@@ -12,6 +12,7 @@ from amdp.algorithms.ftpl import laplace_rate, resampling_limit
 from amdp.arrays import Actions, Floats
 from amdp.feedback import Bandit
 from amdp.oracles.base import bind
+from amdp.threads import multiply
 from amdp.verification.base import NO_CHANCE, NORMAL, WIDE, Check, Effort, Finding, Parts, finding, threshold
 from amdp.verification.worlds import (
     ACTIONS,
@@ -289,7 +290,7 @@ def _strong_stability_fails(parts: Parts, effort: Effort, rng: np.random.Generat
     weak = rate * step * step * (chances[0] * first[0] + (1.0 - chances[0]) * second[0])
     draws = effort.samples(100_000)
     z = parts.laplace(rate).perturbed(total[None, None], draws, rng)[:, 0, 0]
-    seen = float((z @ first < z @ second).mean())
+    seen = float((multiply(z, first) < multiply(z, second)).mean())
     off = abs(seen - chances[0]) / sqrt(chances[0] * (1.0 - chances[0]) / draws)
     printed = abs(chances[0] - 0.609453) < 1e-6 and abs(chances[1] - 0.675248) < 1e-6
     largest, most = _search(rng, effort.samples(10)), threshold(1)

@@ -17,6 +17,7 @@ from amdp.dynamics import Segment
 from amdp.estimators import WholeTable
 from amdp.feedback import FullInformation, Weights
 from amdp.mdp import Kernel
+from amdp.threads import multiply
 from amdp.verification.base import (
     FALSE_ALARM,
     NO_CHANCE,
@@ -268,7 +269,7 @@ def _noise_of_all_steps(parts: Parts, effort: Effort, rng: np.random.Generator) 
         at = np.einsum("nsa,say->ny", where[:, t], rows)
     draws = effort.samples(400)
     noise = parts.laplace(rate).perturbed(np.zeros((steps, states, actions)), draws, rng)
-    sums = noise.reshape(draws, -1) @ where.reshape(len(every), -1).T
+    sums = multiply(noise.reshape(draws, -1), where.reshape(len(every), -1).T)
     spread = sums.max(axis=1) - sums.min(axis=1)
     allowed = 10.0 / rate * sqrt(states * actions * steps * log(len(every)))
     mean = float(spread.mean())

@@ -1,0 +1,51 @@
+"""The linear algebra library: when it would take more than one thread, and the call that says how many.
+
+numpy and scipy bring one OpenBLAS each, or share one. Its number of threads belongs to the process. Other libraries
+(MKL, Accelerate, BLIS, OpenBLAS on OpenMP or before 0.3.27) are not looked for: they go on as they are.
+"""
+
+import ctypes
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+NUMPY, SCIPY = "numpy._core._multiarray_umath", "scipy.linalg.cython_blas"  # modules that are linked to theirs
+LARGE = 9216  # multiplications from which on OpenBLAS splits a product of a matrix and a vector; others, from more on
+
+_OWN_THREADS = 1  # what OpenBLAS says of itself if it makes its own threads
+
+Setter = Any  # a C function `int -> int`: sets the number of threads, and returns the one before
+
+
+def setter(module: str) -> Setter | None:
+    """That of the library which a module multiplies with; None if it is another than OpenBLAS."""
+    for library in _libraries(Path(str(import_module(module).__file__))):
+        found, kind = _symbol(library, "openblas_set_num_threads_local"), _symbol(library, "openblas_get_parallel")
+        if found is not None and kind is not None and kind() == _OWN_THREADS:
+            found.argtypes, found.restype = [ctypes.c_int], ctypes.c_int
+            return found
+    return None
+
+
+def address(found: Setter) -> int:
+    """Where the C function is."""
+    return ctypes.cast(found, ctypes.c_void_p).value or 0
+
+
+def _libraries(extension: Path) -> Iterator[ctypes.PyDLL]:
+    """The extension, which finds the symbols of what it is linked to; on Windows that itself, in the wheel's folder."""
+    packages = next(folder for folder in extension.parents if not (folder / "__init__.py").exists())
+    beside = packages / f"{extension.relative_to(packages).parts[0]}.libs"
+    for path in (extension, *sorted(beside.glob("*openblas*.dll"))):
+        with suppress(OSError):
+            yield ctypes.PyDLL(str(path))
+
+
+def _symbol(library: ctypes.PyDLL, name: str) -> Any:
+    """By its plain name, or as the wheels of numpy and scipy spell it."""
+    for spelled in (name, f"scipy_{name}", f"scipy_{name}64_"):
+        if hasattr(library, spelled):
+            return getattr(library, spelled)
+    return None
