@@ -10,6 +10,7 @@ import numpy as np
 from amdp import kernels
 from amdp.arrays import Actions, Floats, Policies, one_hot
 from amdp.dynamics import Pairs
+from amdp.kernels import blas
 from amdp.mdp import SingleKernel, StationaryPolicies
 from amdp.threads import one_thread
 
@@ -37,7 +38,7 @@ def laws(moves: Floats, initial: int, start: int, stop: int) -> Floats:
     """
     found = np.empty((len(moves), max(stop - start, 0), moves.shape[1]))
     if stop > start:
-        with one_thread(moves.size * moves.shape[1]):
+        with one_thread(moves.shape[1] ** 3, blas.LARGE_OF_MATRICES):
             found[:, 0] = np.linalg.matrix_power(moves, start)[:, initial]
         kernels.switches.forward(np.ascontiguousarray(moves), found)
     return found

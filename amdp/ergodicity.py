@@ -145,7 +145,7 @@ def least_arrival(kernel: SingleKernel, steps: int) -> float:
     require_whole("steps", steps, 1)
     rows = _distributions(kernel)
     chance = np.eye(len(rows))  # [y, s], of being at y
-    with one_thread(rows.size * len(rows)):
+    with one_thread(rows.size):
         for _ in range(steps):
             chance = (chance @ rows.transpose(0, 2, 1)).min(axis=2).T  # [s, y, a] -> [y, s]
     return float(chance.min())
@@ -204,7 +204,7 @@ def _solved(rows: Floats, target: np.intp, policy: Actions, times: Floats) -> fl
     moves = rows[np.arange(len(rows)), policy]
     moves[target] = 0.0
     try:
-        with one_thread(len(rows) ** 3):
+        with one_thread(moves.size):
             times[:] = np.linalg.solve(np.eye(len(rows)) - moves, policy >= 0)
     except np.linalg.LinAlgError:  # singular to rounding
         return inf
@@ -273,7 +273,7 @@ class Chain:
     def _factors(self) -> tuple[Floats, NDArray[np.int32]]:
         """Of `Z^T`, which lies in memory as LAPACK reads it."""
         system = _identity_and_average(len(self.moves)) - self.moves
-        with one_thread(system.size * len(system)):
+        with one_thread(system.size):
             factors, pivots, _ = lapack.dgetrf(system.T, overwrite_a=True)
         return factors, pivots
 

@@ -56,7 +56,7 @@ class SingleKernel(CompiledDynamics):
         visits = np.empty((len(policies), steps, states, actions))
         at = np.zeros((len(policies), states))
         at[:, initial] = 1.0
-        with one_thread(visits.size * states):
+        with one_thread(len(policies) * states * states * actions):
             for h in range(steps):
                 np.multiply(at[:, :, None], policies[:, h], out=visits[:, h])
                 if h < steps - 1:

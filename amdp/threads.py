@@ -20,19 +20,19 @@ class _Hold(AbstractContextManager[None]):
 
     def __init__(self) -> None:
         self._lock, self._holders = Lock(), 0
-        self._before: list[int] = []
+        self._before: list[tuple[blas.Setter, int]] = []
 
     def __enter__(self) -> None:
         with self._lock:
             if self._holders == 0:
-                self._before = [setter(1) for setter in _setters()]
+                self._before = [(setter, setter(1)) for setter in _setters()]
             self._holders += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._holders -= 1
             if self._holders == 0:
-                for setter, before in zip(_setters(), self._before, strict=True):
+                for setter, before in self._before:
                     found = setter(before)
                     if found != 1:  # someone else has set it meanwhile
                         setter(found)
@@ -41,14 +41,16 @@ class _Hold(AbstractContextManager[None]):
 _HOLD, _NOTHING = _Hold(), nullcontext()
 
 
-def one_thread(work: int) -> AbstractContextManager[None]:
-    """Hold the library to one thread for products of so many multiplications; if they are few, it is by itself."""
-    return _NOTHING if work < blas.LARGE else _HOLD
+def one_thread(work: int, large: int = blas.LARGE) -> AbstractContextManager[None]:
+    """Hold the library to one thread for calls of so many multiplications; if that is not `large`, it is by itself."""
+    return _NOTHING if work < large else _HOLD
 
 
 def multiply(left: Any, right: Any) -> Any:
-    """`left @ right` on one thread; `left` may be a stack of matrices, `right` is a matrix or a vector."""
-    with one_thread(left.size * (right.shape[1] if right.ndim > 1 else 1)):
+    """`left @ right` on one thread, each a matrix or a vector."""
+    rows = left.shape[0] if left.ndim > 1 else 1
+    columns = right.shape[1] if right.ndim > 1 else 1
+    with one_thread(left.size * columns, blas.LARGE if 1 in (rows, columns) else blas.LARGE_OF_MATRICES):
         return left @ right
 
 

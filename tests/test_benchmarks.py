@@ -119,6 +119,7 @@ def test_a_fresh_process_reports_its_seconds_and_its_output() -> None:
         ("stationary", "deterministic"),
         ("table", "o-reps"),
         ("table", "fpl-with-start-mass"),
+        ("threads", "small"),
     ],
 )
 def test_the_other_suites_run(suite: str, case: str, tmp_path: Path) -> None:

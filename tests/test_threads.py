@@ -46,7 +46,7 @@ def _user_wants_two() -> Iterator[None]:
 class Probe:
     """In the place of a matrix: what it finds when it is multiplied."""
 
-    size = MUCH
+    shape, ndim, size = (MUCH, 1), 2, MUCH
 
     def __init__(self, found: Callable[[], Any]) -> None:
         self.found = found

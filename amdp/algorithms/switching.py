@@ -26,6 +26,7 @@ from amdp.chains import chains, laws, rows_of
 from amdp.diagnostics import Diameter, communication, diameter, parking_pairs
 from amdp.dynamics import Segment
 from amdp.errors import InvalidInput
+from amdp.kernels import blas
 from amdp.mdp import SingleKernel
 from amdp.threads import one_thread
 
@@ -167,7 +168,7 @@ class PolicySwitching:
         waiting[:, place.state] = 1.0
         failed = np.zeros((len(moves), size, len(self._rows)))
         over = np.zeros((len(moves), size))
-        with one_thread(failed.size * len(self._rows)):
+        with one_thread(waiting.size * len(self._rows), blas.LARGE_OF_MATRICES):
             for i in range(size):
                 waiting += failed[:, i]
                 if i + length < size:

@@ -12,7 +12,10 @@ from pathlib import Path
 from typing import Any
 
 NUMPY, SCIPY = "numpy._core._multiarray_umath", "scipy.linalg.cython_blas"  # modules that are linked to theirs
-LARGE = 9216  # multiplications from which on OpenBLAS splits a product of a matrix and a vector; others, from more on
+
+# Multiplications from which on OpenBLAS splits a product among threads. Its other calls are split from more on.
+LARGE = 9216  # of a matrix and a vector
+LARGE_OF_MATRICES = 262_145
 
 _OWN_THREADS = 1  # what OpenBLAS says of itself if it makes its own threads
 
