@@ -1,6 +1,6 @@
 """Our products on one thread of the linear algebra library, and the user's number of threads afterwards.
 
-Our matrices are small: a second thread gains nothing on a quiet machine, and on a busy one the threads wait for each
+Our matrices are small: a second thread gains little on a quiet machine, and on a busy one the threads wait for each
 other. Compiled kernels multiply by `amdp.kernels.products`; this is for products of numpy and scipy.
 
 The number of threads belongs to the process. Until it is put back, a product that another thread of Python starts runs
