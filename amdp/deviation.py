@@ -94,7 +94,7 @@ class L1Ball:
             kept = _at(now, asked) - _at(now, first) > slack[:, None]
             actions[:, h] = np.where(kept, asked, first)
             values[:, h] = _at(now, actions[:, h])
-            shortfall += (least - values[:, h]).min(axis=-1)
+            shortfall += (_at(now, first) - values[:, h]).min(axis=-1)
             if h > 0:
                 later = self.least_expectation(h - 1, values[:, h])
         return Sweep(actions, values, shortfall)

@@ -297,8 +297,8 @@ def follow(rows, costs, by_step, wanted, slack, actions, values, shortfall):
 
     Where backward induction would choose an action that beats the wanted one by no more than `slack[n]`, that one
     takes its place: ties are settled alike for all oracles. `shortfall[n]` sums, over the steps, the largest amount
-    by which an action beats the chosen one: no policy is cheaper than the value of this one plus its (non-positive)
-    shortfall. Returns whether all costs were finite.
+    by which the action of backward induction beats the chosen one: up to rounding, no policy is cheaper than the value
+    of this one plus its (non-positive) shortfall. Returns whether all costs were finite.
     """
     steps, n, states = values.shape
     n_actions = costs.shape[3]
@@ -334,7 +334,7 @@ def follow(rows, costs, by_step, wanted, slack, actions, values, shortfall):
                         value = free_value
                 actions[h, i, s] = action
                 values[h, i, s] = value + 0.0 * met
-                worst = min(worst, least - value)
+                worst = min(worst, free_value - value)
             shortfall[i] += worst
     return _sound(rows, values)
 

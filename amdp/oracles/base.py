@@ -21,6 +21,7 @@ from amdp import registry
 from amdp.arrays import Actions, Costs, Floats, Policies, Values, floats, one_hot, require_finite
 from amdp.errors import InvalidInput, Unsolved, UnsupportedDomain
 from amdp.mdp import Domain
+from amdp.oracles.exclusive import Exclusive
 
 GROUP = "amdp.oracles"
 
@@ -43,6 +44,7 @@ class Report(NamedTuple):
     rebuilds: int = 0  # cold restarts after a rejected answer
     solver: str = ""  # name and version
     note: str = ""
+    improved: int = 0  # answers called optimal by the solver of which backward induction made cheaper ones
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,10 +123,14 @@ class PlanningOracle(Protocol):
         ...
 
 
-class Planner(ABC):
-    """An oracle bound to a domain. Pickled, it travels as its oracle and domain, and binds again on arrival."""
+class Planner(Exclusive, ABC, solves="minimize"):
+    """An oracle bound to a domain. Pickled, it travels as its oracle and domain, and binds again on arrival.
+
+    It solves for one thread at a time: a second one waits. After a solve that raised, the next one starts afresh.
+    """
 
     def __init__(self, oracle: PlanningOracle, domain: Domain) -> None:
+        super().__init__()
         if not isinstance(domain, Domain):
             raise InvalidInput(f"{type(domain).__name__} is not a domain; wrap the kernel: MarkovPolicies(kernel)")
         if not oracle.supports(domain):

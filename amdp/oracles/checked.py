@@ -5,11 +5,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from amdp.arrays import Costs, Floats
+from amdp.arrays import Bools, Costs, Floats
 from amdp.errors import CertificateRejected, InvalidInput
 from amdp.evaluation import evaluate
 from amdp.mdp import Domain, MarkovPolicies
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Status
+from amdp.oracles.sizes import ROUNDING, size_of
 
 
 @dataclass(frozen=True)
@@ -18,7 +19,7 @@ class Checked:
 
     The objective must be the value of the policy. The bound must not exceed what the returned values prove by
     one Bellman sweep: `V[0, initial] + sum_h min_{s,a} (c + P V[h+1] - V[h])`. An answer that is called optimal
-    must have both within `tolerance`, relative to the number of steps times the largest cost.
+    must have both within `tolerance`, relative to what its policy pays in expectation, signs aside (`size_of`).
     """
 
     oracle: PlanningOracle
@@ -61,8 +62,8 @@ class _Watcher(Planner):
             self._reject(f"actions are {plans.actions.dtype}, not whole numbers")
         if plans.actions.min() < 0 or plans.actions.max() >= n_actions:
             self._reject(f"actions lie outside 0 .. {n_actions - 1}")
-        slack = self._tolerance * steps * np.maximum(np.abs(costs).reshape(len(costs), -1).max(axis=1), 1e-300)
         paid = evaluate(self.domain, plans.actions, costs)
+        slack = self._tolerance * size_of(self.domain, plans.actions.astype(np.int32, copy=False), paid, costs)
         proved = provable_bound(self.domain, plans.values, costs)
         self._demand(np.abs(paid - plans.objective) <= slack, "objective", plans.objective, "its policy costs", paid)
         self._demand(plans.bound <= proved + slack, "bound", plans.bound, "its values prove", proved)
@@ -75,7 +76,7 @@ class _Watcher(Planner):
         if np.shape(array) != expected:
             self._reject(f"{what} has shape {np.shape(array)}, expected {expected}")
 
-    def _demand(self, holds: Floats, what: str, claimed: Floats, but: str, found: Floats) -> None:
+    def _demand(self, holds: Bools, what: str, claimed: Floats, but: str, found: Floats) -> None:
         if not holds.all():
             i = int(np.argmin(holds))
             self._reject(f"{what}[{i}] = {claimed[i]:.12g}, but {but} {found[i]:.12g}")
@@ -85,11 +86,18 @@ class _Watcher(Planner):
 
 
 def provable_bound(domain: Domain, values: Floats, costs: Costs) -> Floats:
-    """The lower bound `[n]` on all policies that `values` `[n, h, s]` prove, whatever they are."""
+    """The lower bound `[n]` on all policies that `values` `[n, h, s]` prove, whatever they are, up to rounding.
+
+    What `c + P V` falls short of `V` by less than the rounding of these numbers is not counted, however large they
+    are: a policy that goes where values are 1e15 and gains 0.1 there by rounding has paid far more to get there.
+    """
     bound = values[:, 0, domain.initial].copy()
     later = np.zeros_like(costs[:, 0])
     for h in reversed(range(domain.shape[0])):
-        bound += (costs[:, h] + later - values[:, h, :, None]).min(axis=(1, 2))
+        now, value = costs[:, h], values[:, h, :, None]
+        excess = now + later - value
+        forgiven = np.minimum(0.0, excess + ROUNDING * (np.abs(now) + np.abs(value)))
+        bound += np.where(excess < 0.0, forgiven, excess).min(axis=(1, 2))
         if h > 0:
             later = domain.dynamics.least_expectation(h - 1, values[:, h])
     return bound

@@ -1,7 +1,8 @@
 """Occupancy measures as the solutions of sparse linear rows: stated once for the LP, MILP and projection oracles.
 
 Over a kernel: `sum_a x[0,s,a] = 1{s = initial}` and `sum_a x[h+1,y,a] = sum_{s,a} P[h,s,a,y] x[h,s,a]`, `x >= 0`.
-Over a box the flow `q[h,s,a,y]` has columns of its own, with `sum_y q = x` and `lower x <= q <= upper x`.
+Over a box the flow `q[h,s,a,y]` has columns of its own, with `sum_y q = x` and `lower x <= q <= upper x`. For planning
+(`program`) a flow whose bounds are closer than a solver can tell apart is a fixed share of `x` instead.
 """
 
 from dataclasses import dataclass
@@ -12,11 +13,15 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from amdp.arrays import Floats
+from amdp.arrays import Bools, Floats
 from amdp.confidence import BernsteinBox
 from amdp.dynamics import Shape
 from amdp.errors import UnsupportedDomain
 from amdp.mdp import Domain, MarkovPolicies, SingleKernel
+
+# Narrower than this, the two rows that hold a flow contradict each other within the tolerances of the solvers. What the
+# flow could differ by is below the accuracy of any answer; policies are judged by a sweep over the box as it is.
+NARROW = 1e-8
 
 Entries = tuple[NDArray[np.integer], NDArray[np.integer], Floats]  # row, column, coefficient
 
@@ -35,6 +40,11 @@ class Polytope:
         """How many columns are pairs; costs and the returned mass live on these."""
         return int(np.prod(self.shape))
 
+    @property
+    def has_flows(self) -> bool:
+        """Whether there are other columns than pairs; if not, each deterministic policy is a feasible basis."""
+        return bool(self.matrix.shape[1] > self.n_pairs)
+
 
 def is_linear(domain: Domain) -> bool:
     """Whether the occupancy measures of a domain are the solutions of linear rows."""
@@ -44,6 +54,34 @@ def is_linear(domain: Domain) -> bool:
 def polytope(domain: MarkovPolicies) -> Polytope:
     """The rows whose solutions are the occupancy measures of a domain."""
     return _rows(domain.dynamics, domain.initial)
+
+
+def program(domain: MarkovPolicies) -> Polytope:
+    """The rows for a linear program: those of `polytope`, but that narrow flows over a box are fixed."""
+    if isinstance(domain.dynamics, BernsteinBox):
+        return _flow_rows(solvable_moves(domain.dynamics), domain.dynamics.shape, domain.initial)
+    return polytope(domain)
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """The flows over a box, `[h, s, a, y]` for all steps but the last: `low x <= q <= high x`, or `q = share x`."""
+
+    low: Floats
+    high: Floats
+    share: Floats  # a distribution of the box
+    free: Bools  # which flows are not fixed
+
+
+def solvable_moves(box: BernsteinBox) -> Moves:
+    """Flows for a linear program: bounds that can be reached, and a fixed share where these are `NARROW`."""
+    lower, upper = box.lower[:-1], box.upper[:-1]
+    budget = np.maximum(0.0, 1.0 - lower.sum(axis=-1, keepdims=True))
+    surplus = np.maximum(0.0, upper.sum(axis=-1, keepdims=True) - 1.0)
+    low, high = np.maximum(lower, upper - surplus), np.minimum(upper, lower + budget)
+    part = budget / np.where(budget + surplus > 0.0, budget + surplus, 1.0)
+    share = lower + part * (upper - lower)
+    return Moves(low, high, share / share.sum(axis=-1, keepdims=True), high - low > NARROW)
 
 
 @singledispatch
@@ -65,36 +103,50 @@ def _kernel_rows(kernel: SingleKernel, initial: int) -> Polytope:
 
 @_rows.register
 def _box_rows(box: BernsteinBox, initial: int) -> Polytope:
-    steps, states, actions = box.shape
-    pairs = steps * states * actions
     lower, upper = box.lower[:-1], box.upper[:-1]
-    h, s, a, y = np.nonzero(upper > 0.0)  # a flow that must be zero needs no column
+    return _flow_rows(Moves(lower, upper, lower, upper > 0.0), box.shape, initial)  # what must be zero needs no column
+
+
+def _flow_rows(moves: Moves, shape: Shape, initial: int) -> Polytope:
+    """Balance rows, one row that splits each pair with free flows, and a row for each bound of a free flow."""
+    steps, states, actions = shape
+    pairs = steps * states * actions
+    h, s, a, y = np.nonzero(moves.free)
     pair = (h * states + s) * actions + a
     flow = pairs + np.arange(len(pair))
-    low, high = lower[h, s, a, y], upper[h, s, a, y]
+    low, high = moves.low[moves.free], moves.high[moves.free]
     ones = np.ones(len(pair))
 
-    n_balance, n_split = steps * states, (steps - 1) * states * actions
-    split = n_balance + pair
+    split_pairs = np.flatnonzero(moves.free.any(axis=-1))
+    n_balance, n_split = steps * states, len(split_pairs)
+    split = n_balance + np.searchsorted(split_pairs, pair)
     capped = np.flatnonzero(high < 1.0)
     cap_row = n_balance + n_split + np.arange(len(capped))
     floored = np.flatnonzero(low > 0.0)
     floor_row = n_balance + n_split + len(capped) + np.arange(len(floored))
-    every_pair = np.arange(n_split)
+    left = 1.0 - np.where(moves.free, 0.0, moves.share).sum(axis=-1).reshape(-1)[split_pairs]
     parts = [
-        _outflow(box.shape),
+        _outflow(shape),
+        _fixed_inflow(moves, shape),
         ((h + 1) * states + y, flow, -ones),
-        (n_balance + every_pair, every_pair, np.ones(n_split)),
+        (n_balance + np.arange(n_split), split_pairs, left),
         (split, flow, -ones),
         (cap_row, flow[capped], ones[capped]),
         (cap_row, pair[capped], -high[capped]),
         (floor_row, flow[floored], ones[floored]),
         (floor_row, pair[floored], -low[floored]),
     ]
-    equal = np.concatenate([_start(box.shape, initial), np.zeros(n_split)])
+    equal = np.concatenate([_start(shape, initial), np.zeros(n_split)])
     row_lower = np.concatenate([equal, np.full(len(capped), -np.inf), np.zeros(len(floored))])
     row_upper = np.concatenate([equal, np.zeros(len(capped)), np.full(len(floored), np.inf)])
-    return _assemble(box.shape, parts, pairs + len(pair), row_lower, row_upper)
+    return _assemble(shape, parts, pairs + len(pair), row_lower, row_upper)
+
+
+def _fixed_inflow(moves: Moves, shape: Shape) -> Entries:
+    """`share x` enters the balance row of the next state, where the flow is fixed."""
+    _, states, actions = shape
+    h, s, a, y = np.nonzero(~moves.free & (moves.share > 0.0))
+    return (h + 1) * states + y, (h * states + s) * actions + a, -moves.share[h, s, a, y]
 
 
 def _outflow(shape: Shape) -> Entries:

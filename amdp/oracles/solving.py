@@ -1,15 +1,18 @@
-"""From a solver's answer to a plan: one place that scales costs, settles ties, evaluates, and checks.
+"""From a solver's answer to a plan: one place that scales costs, judges, improves, settles ties and evaluates.
 
-The solver says which pairs its optimum visits. Its action stands at every state that it visits, unless the
-first cheapest action costs the same to within rounding; elsewhere the sweep chooses as backward induction would.
-So all oracles agree on ties, also at unreachable states, and a wrong answer shows as a gap.
+The solver says which pairs its optimum visits. Its action stands at every state that it visits, elsewhere the sweep
+chooses as backward induction would: that is the solver's policy, and it is evaluated. If it costs more than backward
+induction's by more than `gap`, relative to what the latter pays (`size_of`), the solver is asked again from a cold
+start, and then counted as wrong (`Report.improved`). The plan of a solver that says optimal is the policy of backward
+induction either way: at no state does it leave a better action, and all oracles agree on ties, also at unreachable
+states. A solver that stops at a limit keeps its own policy, with a bound that holds.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import frexp
 from time import perf_counter
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,10 +21,12 @@ from amdp.dynamics import Sweep
 from amdp.errors import InvalidInput
 from amdp.mdp import Domain, MarkovPolicies
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
+from amdp.oracles.sizes import size_of, tamed
 
 VISITED = 1e-6  # below this chance a solver's mass is noise
 LOST = 1e-4  # of the mass of a step
-SAME = 1e-10  # relative to the largest cost: below the accuracy of the solvers
+IMPROVED = "optimal by the solver, made cheaper by backward induction"
+SAME = 1e-10  # relative to what the policy pays: below the accuracy of the solvers
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +51,15 @@ class Solver(Protocol):
         """Forget everything that was learned from earlier solves."""
 
 
+class _Solved(NamedTuple):
+    """One cost array, done with."""
+
+    sweep: Sweep
+    answer: Answer
+    rebuilds: int
+    improved: int = 0
+
+
 class SolverPlanner(Planner):
     """A planner that puts the costs to a solver one by one and trusts none of its answers."""
 
@@ -61,62 +75,69 @@ class SolverPlanner(Planner):
         """The cheapest policy for each of `costs` `[n, h, s, a]`, each evaluated and checked."""
         began = perf_counter()
         checked = self.checked(costs)
-        results = [self._one(checked[i : i + 1]) for i in range(len(checked))]
-        sweeps = [sweep for sweep, _, _ in results]
-        answers = [answer for _, answer, _ in results]
+        solved = [self._one(checked[i : i + 1]) for i in range(len(checked))]
+        answers = [one.answer for one in solved]
         report = Report(
             type(self.oracle).__name__,
             perf_counter() - began,
             iterations=sum(answer.iterations for answer in answers),
-            rebuilds=sum(rebuilds for _, _, rebuilds in results),
+            rebuilds=sum(one.rebuilds for one in solved),
             solver=self.solver.name,
             note="; ".join(sorted({answer.note for answer in answers if answer.note})),
+            improved=sum(one.improved for one in solved),
         )
         statuses = [answer.status for answer in answers]
         failed = np.array([answer.mass is None for answer in answers])
-        objective = np.concatenate([sweep.values[:, 0, self.domain.initial] for sweep in sweeps])
-        shortfall = np.concatenate([sweep.shortfall for sweep in sweeps])
+        objective = np.concatenate([one.sweep.values[:, 0, self.domain.initial] for one in solved])
+        shortfall = np.concatenate([one.sweep.shortfall for one in solved])
         return Plans(
-            np.concatenate([sweep.actions for sweep in sweeps]),
+            np.concatenate([one.sweep.actions for one in solved]),
             np.where(failed, np.inf, objective),
             np.where(failed, -np.inf, objective + shortfall),
             worst(statuses),
-            np.concatenate([sweep.values for sweep in sweeps]),
+            np.concatenate([one.sweep.values for one in solved]),
             report,
             checked.shape[3],
             tuple(statuses),
         )
 
-    def _one(self, cost: Costs) -> tuple[Sweep, Answer, int]:
-        """One solve; a solver that gives up, or that the sweep disproves, is asked again from a cold start."""
+    def forget(self) -> None:
+        """Make the model anew."""
+        self.solver.restart()
+
+    def _one(self, cost: Costs) -> "_Solved":
+        """One solve; a solver that gives up, or that backward induction disproves, is asked again from a cold start."""
+        best = self.domain.dynamics.cheapest(cost)
+        least = best.values[:, 0, self.domain.initial]
+        size = float(size_of(self.domain, best.actions, least, cost)[0])
+        asked = tamed(self.domain, cost, best.values, size)[0]
         # A power of two: costs that did not change stay what they were to the solver, to the last digit.
-        largest = float(max(cost.max(), -cost.min()))
-        scale = 2.0 ** min(1023, frexp(largest or 0.5)[1])
-        rebuilds = 0
-        while True:
-            answer = _plausible(self.solver.solve(cost[0] / scale))
-            sweep = settle(self.domain, cost, visited_actions(answer.mass, cost.shape), SAME * largest)
-            proved = answer.mass is not None and -sweep.shortfall[0] <= self.gap * largest * cost.shape[1]
-            if answer.status is Status.FEASIBLE or (answer.status is Status.OPTIMAL and proved) or rebuilds:
-                return sweep, _honest(answer, proved), rebuilds
-            self.solver.restart()
-            rebuilds = 1
+        scaled = asked / 2.0 ** min(1023, frexp(float(np.abs(asked).max()) or 0.5)[1])
+        for rebuilds in (0, 1):
+            if rebuilds:
+                self.solver.restart()
+            answer = _plausible(self.solver.solve(scaled))
+            own = settle(self.domain, cost, visited_actions(answer.mass, cost.shape), SAME * size)
+            if answer.status is Status.FEASIBLE:
+                return _Solved(own, _honest(answer), rebuilds)
+            if answer.mass is not None and own.values[0, 0, self.domain.initial] - least[0] <= self.gap * size:
+                return _Solved(best, answer, rebuilds)
+        if answer.mass is None:
+            return _Solved(best, _honest(answer), rebuilds)
+        return _Solved(best, replace(answer, note=IMPROVED), rebuilds, improved=1)
 
 
 def _plausible(answer: Answer) -> Answer:
     """The answer, without its mass if that is no occupancy: stopped solvers may leave zeros."""
-    if answer.mass is None or np.abs(answer.mass.sum(axis=(1, 2)) - 1.0).max() <= LOST:
-        return answer
-    return replace(answer, mass=None)
-
-
-def _honest(answer: Answer, proved: bool) -> Answer:
-    """The answer with the status that it deserves."""
     if answer.mass is None:
-        return replace(answer, status=Status.FAILED)
-    if answer.status is Status.OPTIMAL and not proved:
-        return replace(answer, status=Status.FEASIBLE, note="optimal by the solver, not by the check")
-    return answer
+        return answer
+    is_occupancy = np.abs(answer.mass.sum(axis=(1, 2)) - 1.0).max() <= LOST
+    return answer if is_occupancy and answer.status is not Status.FAILED else replace(answer, mass=None)
+
+
+def _honest(answer: Answer) -> Answer:
+    """The answer; without a policy it has failed, whatever the solver says."""
+    return replace(answer, status=Status.FAILED) if answer.mass is None else answer
 
 
 def require_limits(seconds: float, gap: float, threads: int = 1) -> None:

@@ -11,13 +11,13 @@ from amdp.arrays import Floats
 from amdp.errors import InvalidInput
 from amdp.mdp import Domain, MarkovPolicies
 from amdp.oracles.base import Planner, Status
-from amdp.oracles.polytope import is_linear, polytope
+from amdp.oracles.highs import ACCURACY
+from amdp.oracles.polytope import is_linear, program
 from amdp.oracles.solving import Answer, SolverPlanner, require_limits
 
 # How each solver spells a time limit and the accuracy that a certificate of 1e-9 asks for.
-_HIGHS = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10, "small_matrix_value": 1e-12}
 _SPELLING: dict[str, tuple[str, dict[str, Any]]] = {
-    "HIGHS": ("time_limit", _HIGHS),
+    "HIGHS": ("time_limit", ACCURACY),
     "CLARABEL": ("time_limit", {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}),
 }
 
@@ -28,7 +28,7 @@ class CvxpyProgram:
 
     solver: str = "HIGHS"
     seconds: float = inf  # for each solve
-    gap: float = 1e-9
+    gap: float = 1e-9  # relative to what the best policy pays: a solver that is further off is asked again
     requires: ClassVar[tuple[str, ...]] = ("cvxpy",)
 
     def __post_init__(self) -> None:
@@ -47,12 +47,20 @@ class CvxpyProgram:
 
 class _Cvxpy:
     def __init__(self, domain: MarkovPolicies, settings: CvxpyProgram) -> None:
-        import cvxpy  # half a second: only who asks for it pays
+        from amdp.oracles import cvxpy_solvers  # half a second: only who asks for cvxpy pays
 
-        self._cvxpy = cvxpy
         self._settings = settings
         self._shape = domain.shape
-        rows = polytope(domain)
+        self._solver = cvxpy_solvers.solver(settings.solver)
+        self._rows = program(domain)
+        self.restart()
+
+    def restart(self) -> None:
+        """State the problem anew."""
+        import cvxpy
+
+        rows = self._rows
+        self.name = f"cvxpy {cvxpy.__version__} with {self._settings.solver}"
         self._x = cvxpy.Variable(rows.matrix.shape[1], nonneg=True)
         self._cost = cvxpy.Parameter(rows.n_pairs)
         equal = rows.row_lower == rows.row_upper
@@ -64,7 +72,6 @@ class _Cvxpy:
         if floored.any():
             constraints.append(matrix[floored] @ self._x >= rows.row_lower[floored])
         self._problem = cvxpy.Problem(cvxpy.Minimize(self._cost @ self._x[: rows.n_pairs]), constraints)
-        self.name = f"cvxpy {cvxpy.__version__} with {settings.solver}"
 
     def solve(self, cost: Floats) -> Answer:
         """Set the parameter and solve."""
@@ -75,13 +82,10 @@ class _Cvxpy:
         try:
             with catch_warnings():
                 simplefilter("ignore", UserWarning)  # "may be inaccurate": the sweep that follows finds out
-                self._problem.solve(solver=self._settings.solver, **options)
-        except self._cvxpy.SolverError as problem:
-            return Answer(None, Status.FAILED, note=str(problem))
+                self._problem.solve(solver=self._solver, **options)
+        except Exception as problem:  # whatever cvxpy and its solvers raise
+            return Answer(None, Status.FAILED, note=f"{type(problem).__name__}: {problem}")
         return self._answer()
-
-    def restart(self) -> None:
-        """Nothing to forget: cvxpy makes a new solver for each solve."""
 
     def _answer(self) -> Answer:
         status = _STATUSES.get(self._problem.status, Status.FAILED)

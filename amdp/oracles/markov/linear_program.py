@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from math import inf
-from threading import Event, Thread, current_thread, main_thread
+from threading import Event
 from typing import Any, ClassVar
 
 import highspy
@@ -10,14 +10,15 @@ import numpy as np
 
 from amdp.arrays import Actions, Floats
 from amdp.evaluation import evaluate
-from amdp.mdp import Domain, MarkovPolicies, SingleKernel
+from amdp.mdp import Domain, MarkovPolicies
 from amdp.oracles.base import Planner, Status
-from amdp.oracles.polytope import Polytope, is_linear, polytope
+from amdp.oracles.highs import ACCURACY, linear_model, run, stoppable
+from amdp.oracles.polytope import Polytope, is_linear, program
 from amdp.oracles.solving import Answer, SolverPlanner, require_limits
 
 FEW = 0.1  # with a smaller share of the costs changed, the last basis is the place to start
 # With more non-zeros than these a solve may outlast a person's patience: listen for Ctrl-C.
-LONG_SOLVE = 100_000  # over a kernel
+LONG_SOLVE = 20_000  # over a kernel
 LONG_BOX_SOLVE = 2_000
 
 _STATUSES = {
@@ -36,7 +37,7 @@ class OccupancyProgram:
     """
 
     seconds: float = inf  # for each solve
-    gap: float = 1e-9  # relative to steps times the largest cost: above it an answer is not called optimal
+    gap: float = 1e-9  # relative to what the best policy pays: a solver that is further off is asked again
     threads: int = 1
     requires: ClassVar[tuple[str, ...]] = ("highspy",)
 
@@ -58,10 +59,10 @@ class _Highs:
     def __init__(self, domain: MarkovPolicies, settings: OccupancyProgram) -> None:
         self._domain = domain
         self._settings = settings
-        self._rows = polytope(domain)
+        self._rows = program(domain)
         self._last: Floats | None = None  # the mass of the basis that HiGHS holds
         self._prices: Floats  # the costs that HiGHS holds
-        self._interrupted = False
+        self._stop: Event | None = None  # set, it ends a long solve
         self._build()
         self.name = f"HiGHS {self._highs.version()}"
 
@@ -75,7 +76,7 @@ class _Highs:
             self._choose_start(cost)
         if self._settings.seconds < inf:
             self._highs.setOptionValue("time_limit", self._highs.getRunTime() + self._settings.seconds)
-        self._run()
+        run(self._highs, self._settings.threads, self._stop)
         return self._answer()
 
     def restart(self) -> None:
@@ -84,64 +85,31 @@ class _Highs:
 
     def _build(self) -> None:
         self._highs = highspy.Highs()
-        options: dict[str, Any] = {
+        options: dict[str, Any] = ACCURACY | {
             "output_flag": False,
             "threads": self._settings.threads,
             "simplex_strategy": 4,  # primal: after a change of costs the last basis stays feasible
-            "primal_feasibility_tolerance": 1e-10,
-            "dual_feasibility_tolerance": 1e-10,
             "simplex_scale_strategy": 0,  # chances and costs are at most 1: scaling is work for nothing
-            "small_matrix_value": 1e-12,  # chances below the default of 1e-9 would be dropped
         }
-        if isinstance(self._domain.dynamics, SingleKernel):
+        if not self._rows.has_flows:
             # Every basis is a policy and every pivot improves its values: none comes back, so none need be perturbed.
             options["primal_simplex_bound_perturbation_multiplier"] = 0.0
         for option, value in options.items():
             self._highs.setOptionValue(option, value)
-        self._highs.passModel(_highs_model(self._rows))
+        rows = self._rows
+        self._highs.passModel(linear_model(rows.matrix, np.zeros(rows.matrix.shape[1]), rows.row_lower, rows.row_upper))
         self._last = None
-        self._prices = np.zeros(self._rows.n_pairs)
-        if self._is_long():
-            self._highs.cbSimplexInterrupt += self._on_simplex
-
-    def _is_long(self) -> bool:
-        is_kernel = isinstance(self._domain.dynamics, SingleKernel)
-        return bool(self._rows.matrix.nnz > (LONG_SOLVE if is_kernel else LONG_BOX_SOLVE))
+        self._prices = np.zeros(rows.n_pairs)
+        is_long = rows.matrix.nnz > (LONG_BOX_SOLVE if rows.has_flows else LONG_SOLVE)
+        self._stop = stoppable(self._highs) if is_long else None
 
     def _choose_start(self, cost: Floats) -> None:
-        if not isinstance(self._domain.dynamics, SingleKernel):
-            return  # over a box a policy alone is not a basis
+        if self._rows.has_flows:
+            return  # a policy alone is not a basis
         shortsighted = cost.argmin(axis=-1).astype(np.int32)
         value = evaluate(self._domain, shortsighted[None], cost[None])[0]
         if self._last is None or value < np.vdot(self._last, cost):
             self._highs.setBasis(_policy_basis(self._rows, shortsighted))
-
-    def _run(self) -> None:
-        """Solve; a long solve runs in a thread, so that Ctrl-C is heard and stops it."""
-        self._interrupted = False
-        use_threads(self._settings.threads)
-        if not self._is_long() or current_thread() is not main_thread():
-            self._highs.run()
-            return
-        done = Event()
-        Thread(target=self._run_and_tell, args=(done,), daemon=True).start()
-        try:
-            done.wait()
-        except KeyboardInterrupt:
-            self._interrupted = True
-            done.wait()  # not Thread.join: once interrupted, it takes a running thread for a finished one
-            self.restart()
-            raise
-
-    def _run_and_tell(self, done: Event) -> None:
-        try:
-            self._highs.run()
-        finally:
-            done.set()
-
-    def _on_simplex(self, event: Any) -> None:
-        if self._interrupted:
-            event.interrupt()
 
     def _answer(self) -> Answer:
         model_status = self._highs.getModelStatus()
@@ -156,31 +124,6 @@ class _Highs:
         solution = self._highs.getSolution().col_value
         self._last = np.fromiter(solution, np.float64, self._rows.n_pairs).reshape(self._rows.shape)
         return Answer(self._last, status, iterations, note)
-
-
-_threads = 1  # what the scheduler of HiGHS was made for: there is one for the whole process
-
-
-def use_threads(wanted: int) -> None:
-    """Make the scheduler anew if it has another number of threads: HiGHS would refuse to run."""
-    global _threads
-    if wanted != _threads:
-        highspy.Highs.resetGlobalScheduler(True)
-        _threads = wanted
-
-
-def _highs_model(rows: Polytope) -> Any:
-    model = highspy.HighsLp()
-    model.num_row_, model.num_col_ = rows.matrix.shape
-    model.col_cost_ = np.zeros(model.num_col_)
-    model.col_lower_ = np.zeros(model.num_col_)
-    model.col_upper_ = np.full(model.num_col_, highspy.kHighsInf)
-    model.row_lower_, model.row_upper_ = rows.row_lower, rows.row_upper
-    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    model.a_matrix_.start_ = rows.matrix.indptr
-    model.a_matrix_.index_ = rows.matrix.indices
-    model.a_matrix_.value_ = rows.matrix.data
-    return model
 
 
 def _policy_basis(rows: Polytope, actions: Actions) -> Any:

@@ -14,13 +14,17 @@ from numpy.typing import ArrayLike
 
 from amdp.arrays import Floats, floats
 from amdp.confidence import BernsteinBox
+from amdp.dynamics import Dynamics
 from amdp.errors import InvalidInput
 from amdp.mdp import Domain, MarkovPolicies, SingleKernel
 from amdp.oracles.base import Planner, Status
-from amdp.oracles.polytope import is_linear
+from amdp.oracles.highs import ACCURACY
+from amdp.oracles.polytope import is_linear, solvable_moves
+from amdp.oracles.pulp_solvers import Cbc, Highs
 from amdp.oracles.solving import Answer, SolverPlanner, require_limits
 
 SOLVERS = ("HiGHS", "CBC")
+Inflow = dict[tuple[int, int], list[Any]]  # what enters each `(h, s)`
 CBC_ACCURACY = ["primalTolerance 1e-10", "dualTolerance 1e-10"]  # its own are 1e-7
 
 
@@ -30,7 +34,7 @@ class PulpProgram:
 
     solver: str = "HiGHS"
     seconds: float = inf  # for each solve
-    gap: float = 1e-9
+    gap: float = 1e-9  # relative to what the best policy pays: a solver that is further off is asked again
     threads: int = 1
     requires: ClassVar[tuple[str, ...]] = ("pulp",)
 
@@ -62,17 +66,22 @@ class PulpProgram:
 
 class _Pulp:
     def __init__(self, domain: MarkovPolicies, settings: PulpProgram) -> None:
+        self._domain = domain
         self._shape = domain.shape
+        self._settings = settings
+        self.name = f"PuLP {pulp.__version__} with {settings.solver}"
+        self.restart()
+
+    def restart(self) -> None:
+        """Write the model anew."""
         self.problem = pulp.LpProblem("cheapest_policy", pulp.LpMinimize)
         self.pairs = {
             place: self.problem.add_variable("x_{}_{}_{}".format(*place), lowBound=0)
             for place in np.ndindex(*self._shape)
         }
-        inflow = self._box_flow(domain.dynamics) if isinstance(domain.dynamics, BernsteinBox) else self._flow(domain)
-        self._balance(inflow, domain.initial)
-        self._limited = settings.seconds < inf
-        self._command = _command(settings)
-        self.name = f"PuLP {pulp.__version__} with {settings.solver}"
+        dynamics = self._domain.dynamics
+        inflow = self._box_flow(dynamics) if isinstance(dynamics, BernsteinBox) else self._flow(dynamics)
+        self._balance(inflow, self._domain.initial)
 
     def set_cost(self, cost: Floats) -> None:
         """Replace the objective by `<cost, x>`."""
@@ -82,18 +91,18 @@ class _Pulp:
     def solve(self, cost: Floats) -> Answer:
         """Write the objective and call the solver anew: PuLP keeps no basis."""
         self.set_cost(cost)
-        self.problem.solve(self._command)
+        try:
+            self.problem.solve(_command(self._settings))
+        except Exception as problem:  # whatever PuLP and its solvers raise
+            return Answer(None, Status.FAILED, note=f"{type(problem).__name__}: {problem}")
         status = _status(self.problem)
         if status is Status.FAILED:
-            stopped = Status.FEASIBLE if self._limited else Status.FAILED
+            stopped = Status.FEASIBLE if self._settings.seconds < inf else Status.FAILED
             return Answer(None, stopped, note=pulp.LpStatus[self.problem.status])
         mass = np.array([variable.value() or 0.0 for variable in self.pairs.values()]).reshape(self._shape)
         return Answer(mass, status, note="" if status is Status.OPTIMAL else "stopped at a limit")
 
-    def restart(self) -> None:
-        """Nothing to forget."""
-
-    def _balance(self, inflow: dict[tuple[int, int], list[Any]], initial: int) -> None:
+    def _balance(self, inflow: Inflow, initial: int) -> None:
         """What leaves a state equals what entered it; one unit enters at the initial state."""
         steps, states, actions = self._shape
         for h in range(steps):
@@ -102,25 +111,30 @@ class _Pulp:
                 entering = float(h == 0 and s == initial) + pulp.lpSum(inflow.get((h, s), []))
                 self.problem += outflow == entering, f"balance_{h}_{s}"
 
-    def _flow(self, domain: MarkovPolicies) -> dict[tuple[int, int], list[Any]]:
+    def _flow(self, kernel: Dynamics) -> Inflow:
         """`P[h,s,a,y] x[h,s,a]` enters `(h+1, y)`."""
-        assert isinstance(domain.dynamics, SingleKernel)
-        inflow: dict[tuple[int, int], list[Any]] = {}
-        for h, s, a, y, chance in _transitions(domain.dynamics):
+        assert isinstance(kernel, SingleKernel)
+        inflow: Inflow = {}
+        for h, s, a, y, chance in _transitions(kernel):
             inflow.setdefault((h + 1, y), []).append(chance * self.pairs[h, s, a])
         return inflow
 
-    def _box_flow(self, box: BernsteinBox) -> dict[tuple[int, int], list[Any]]:
-        """`q[h,s,a,y]` enters `(h+1, y)`, with `sum_y q = x` and `lower x <= q <= upper x`."""
-        steps, states, actions = self._shape
-        inflow: dict[tuple[int, int], list[Any]] = {}
-        for h, s, a in np.ndindex(steps - 1, states, actions):
-            pair = self.pairs[h, s, a]
-            flows = [self.problem.add_variable(f"q_{h}_{s}_{a}_{y}", lowBound=0) for y in range(states)]
-            self.problem += pulp.lpSum(flows) == pair, f"split_{h}_{s}_{a}"
-            for y, flow in enumerate(flows):
-                self.problem += flow <= float(box.upper[h, s, a, y]) * pair, f"cap_{h}_{s}_{a}_{y}"
-                self.problem += flow >= float(box.lower[h, s, a, y]) * pair, f"floor_{h}_{s}_{a}_{y}"
+    def _box_flow(self, box: BernsteinBox) -> Inflow:
+        """`q[h,s,a,y]` enters `(h+1, y)`, with `sum_y q = x` and `lower x <= q <= upper x`, or `q = share x`."""
+        moves = solvable_moves(box)
+        inflow: Inflow = {}
+        for h, s, a in np.ndindex(*moves.free.shape[:3]):
+            pair, free = self.pairs[h, s, a], moves.free[h, s, a]
+            for y in np.flatnonzero(~free).tolist():
+                inflow.setdefault((h + 1, y), []).append(float(moves.share[h, s, a, y]) * pair)
+            places = np.flatnonzero(free).tolist()
+            flows = {y: self.problem.add_variable(f"q_{h}_{s}_{a}_{y}", lowBound=0) for y in places}
+            if flows:
+                left = 1.0 - float(moves.share[h, s, a][~free].sum())
+                self.problem += pulp.lpSum(flows.values()) == left * pair, f"split_{h}_{s}_{a}"
+            for y, flow in flows.items():
+                self.problem += flow <= float(moves.high[h, s, a, y]) * pair, f"cap_{h}_{s}_{a}_{y}"
+                self.problem += flow >= float(moves.low[h, s, a, y]) * pair, f"floor_{h}_{s}_{a}_{y}"
                 inflow.setdefault((h + 1, y), []).append(flow)
         return inflow
 
@@ -138,15 +152,8 @@ def _command(settings: PulpProgram) -> Any:
     if settings.solver == "CBC":
         with catch_warnings():
             simplefilter("ignore", DeprecationWarning)  # the bundled CBC is there until PuLP 4, which is excluded
-            return pulp.PULP_CBC_CMD(msg=False, timeLimit=limit, threads=settings.threads, options=CBC_ACCURACY)
-    return pulp.HiGHS(
-        msg=False,
-        timeLimit=limit,
-        threads=settings.threads,
-        primal_feasibility_tolerance=1e-10,
-        dual_feasibility_tolerance=1e-10,
-        small_matrix_value=1e-12,  # chances below the default of 1e-9 would be dropped
-    )
+            return Cbc(msg=False, timeLimit=limit, threads=settings.threads, options=CBC_ACCURACY)
+    return Highs(msg=False, timeLimit=limit, threads=settings.threads, **ACCURACY)
 
 
 def _status(problem: Any) -> Status:

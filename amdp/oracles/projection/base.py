@@ -29,6 +29,7 @@ from amdp.confidence import BernsteinBox
 from amdp.errors import InvalidInput, Unsolved, UnsupportedDomain
 from amdp.mdp import Domain, MarkovPolicies, SingleKernel
 from amdp.oracles.base import Report, Status, describe
+from amdp.oracles.exclusive import Exclusive
 
 GROUP = "amdp.projections"
 LARGEST = 700.0  # exp of more is infinite
@@ -101,10 +102,14 @@ class ProjectionOracle(Protocol):
         ...
 
 
-class Projector(ABC):
-    """An oracle bound to a domain. Pickled, it travels as its oracle and domain, and binds again on arrival."""
+class Projector(Exclusive, ABC, solves="project"):
+    """An oracle bound to a domain. Pickled, it travels as its oracle and domain, and binds again on arrival.
+
+    It projects for one thread at a time: a second one waits. After a call that raised, the next one starts afresh.
+    """
 
     def __init__(self, oracle: ProjectionOracle, domain: Domain) -> None:
+        super().__init__()
         if not isinstance(domain, Domain):
             raise InvalidInput(f"{type(domain).__name__} is not a domain; wrap the kernel: MarkovPolicies(kernel)")
         if not oracle.supports(domain):

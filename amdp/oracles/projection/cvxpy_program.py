@@ -93,6 +93,10 @@ class _CvxpyProjector(Projector):
         took = report._replace(seconds=perf_counter() - began)
         return replace(best, status=proved, report=took).require(Status.OPTIMAL)
 
+    def forget(self) -> None:
+        """Drop the problem."""
+        self._program = None
+
     def _certified(self, point: Floats, weights: Floats, prices: Floats, report: Report) -> Projection:
         """The answer of these prices, or of the prices of its own chances: no solver resolves chances of 1e-300."""
         first = certified(self.domain, point, prices, report)
@@ -113,7 +117,9 @@ class _Program:
     def __init__(self, domain: MarkovPolicies, used: Bools, solver: str) -> None:
         import cvxpy  # half a second: only who asks for it pays
 
-        self._cvxpy = cvxpy
+        from amdp.oracles import cvxpy_solvers
+
+        self._solver = cvxpy_solvers.solver(solver)
         self.used = used
         self.name = f"cvxpy {cvxpy.__version__} with {solver}"
         self.iterations = 0
@@ -144,9 +150,9 @@ class _Program:
         try:
             with catch_warnings():
                 simplefilter("ignore", UserWarning)  # "may be inaccurate": the certificate finds out
-                self._problem.solve(solver=settings.solver, **options)
-        except self._cvxpy.SolverError as problem:
-            return f"{Status.FAILED}: {problem}", None, None
+                self._problem.solve(solver=self._solver, **options)
+        except Exception as problem:  # whatever cvxpy and its solvers raise
+            return f"{Status.FAILED}: {type(problem).__name__}: {problem}", None, None
         status = str(self._problem.status)
         self.iterations = int(self._problem.solver_stats.num_iters or 0)
         return status, self._prices(weights.shape), self._measure(weights.shape)

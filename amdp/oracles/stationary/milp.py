@@ -17,7 +17,7 @@ from amdp.errors import InvalidInput
 from amdp.kernels.searches import Problem
 from amdp.mdp import Domain, StationaryPolicies
 from amdp.oracles.base import Planner
-from amdp.oracles.markov.linear_program import use_threads
+from amdp.oracles.highs import use_threads
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.formulations import FORMULATIONS, Formulation, require_suffix
 from amdp.oracles.stationary.local_search import FEW_STARTS, descents

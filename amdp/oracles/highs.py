@@ -1,0 +1,93 @@
+"""HiGHS as the oracles use it: models from arrays, solves that Ctrl-C stops, one scheduler for the whole process."""
+
+from threading import Event, Lock
+from time import sleep
+from typing import Any
+from weakref import WeakSet
+
+import highspy
+import numpy as np
+
+from amdp.arrays import Floats
+from amdp.oracles.interrupts import LOOK, interruptible
+
+ACCURACY = {  # of the linear programs
+    "primal_feasibility_tolerance": 1e-10,
+    "dual_feasibility_tolerance": 1e-10,
+    "small_matrix_value": 1e-12,  # chances below the default of 1e-9 would be dropped
+}
+
+
+def linear_model(
+    matrix: Any, cost: Floats, row_lower: Floats, row_upper: Floats, lower: Floats | None = None, upper: Any = None
+) -> Any:
+    """Minimize `<cost, x>`, `row_lower <= matrix @ x <= row_upper`; without other bounds, `x >= 0`."""
+    model = highspy.HighsLp()
+    model.num_row_, model.num_col_ = matrix.shape
+    model.col_cost_ = cost
+    model.col_lower_ = np.zeros(model.num_col_) if lower is None else lower
+    model.col_upper_ = np.full(model.num_col_, highspy.kHighsInf) if upper is None else upper
+    model.row_lower_, model.row_upper_ = row_lower, row_upper
+    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+    model.a_matrix_.start_ = matrix.indptr
+    model.a_matrix_.index_ = matrix.indices
+    model.a_matrix_.value_ = matrix.data
+    return model
+
+
+def stoppable(highs: Any) -> Event:
+    """An event that, once set, ends the runs of `highs` at their next iteration."""
+    stop = Event()
+
+    def look(event: Any) -> None:
+        if stop.is_set():
+            event.interrupt()
+
+    highs.cbSimplexInterrupt += look
+    highs.cbIpmInterrupt += look
+    return stop
+
+
+def run(highs: Any, threads: int, stop: Event | None = None) -> None:
+    """Solve; with an event of `stoppable`, Ctrl-C ends it. What HiGHS does before it iterates it finishes first."""
+    if stop is None:
+        _run(highs, threads)
+    else:
+        interruptible(lambda: _run(highs, threads), stop.set)
+
+
+class _Solve:
+    """Stands for a solve that runs."""
+
+
+_threads = 1  # what the scheduler of HiGHS was made for
+_turn = Lock()
+_running: WeakSet[_Solve] = WeakSet()  # weak: whatever ends a solve, it does not stay here
+
+
+def use_threads(wanted: int) -> None:
+    """Make the scheduler anew if it has another number of threads: HiGHS would refuse to run."""
+    _begin(wanted)
+
+
+def _run(highs: Any, threads: int) -> None:
+    solve = _begin(threads)
+    try:
+        highs.run()
+    finally:
+        _running.discard(solve)
+
+
+def _begin(wanted: int) -> _Solve:
+    """A solve with this number of threads; those that run in other threads with another number are waited for."""
+    global _threads
+    while True:
+        with _turn:
+            if wanted != _threads and len(_running) == 0:
+                highspy.Highs.resetGlobalScheduler(True)
+                _threads = wanted
+            if wanted == _threads:
+                solve = _Solve()
+                _running.add(solve)
+                return solve
+        sleep(LOOK)
