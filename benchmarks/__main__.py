@@ -10,7 +10,7 @@ from pkgutil import iter_modules
 from rich.console import Console
 
 from benchmarks import suites
-from benchmarks.results import Row, as_json, show
+from benchmarks.results import Fuzz, Row, as_json, show
 from benchmarks.timing import Effort, one_thread
 
 Cases = dict[str, Callable[[Effort], Iterator[Row]]]
@@ -18,7 +18,7 @@ WIDTH = 190
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a suite, print its table, and write it if asked."""
+    """Run a suite, print its table, and write it if asked; 1 if an answer was wrong."""
     asked = _parse(arguments)
     one_thread()
     cases: Cases = import_module(f"{suites.__name__}.{asked.suite}").CASES
@@ -31,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     show(f"{title}: a quick look, not figures" if asked.quick else title, rows, _console())
     if asked.json:
         asked.json.write_text(json.dumps(as_json(asked.suite, rows), indent=1) + "\n")
-    return 0
+    return int(any(isinstance(row, Fuzz) and not row.met for row in rows))
 
 
 def run(cases: Cases, names: Sequence[str], effort: Effort) -> list[Row]:

@@ -67,6 +67,16 @@ class Row:
         return self.goal.met(self.ours if self.ratio is None else self.ratio)
 
 
+@dataclass(frozen=True)
+class Fuzz(Row):
+    """A count of wrong answers, of which there must be none: `ours` are wrong out of `theirs`."""
+
+    @classmethod
+    def counted(cls, name: str, peer: str, wrong: int, cases: int, note: str) -> "Fuzz":
+        """A row that fails the command unless `wrong` is 0."""
+        return cls(name, peer, wrong, cases, "", goal=Goal("at most", 0.0, " wrong"), note=note)
+
+
 def faster(
     name: str, sizes: Mapping[str, int], times: Times, ours: str, peer: str, goal: Goal | None = None, note: str = ""
 ) -> Row:
@@ -113,6 +123,8 @@ def machine() -> dict[str, Any]:
 
 def amount(value: float, unit: str) -> str:
     """A figure with a prefix that suits it: `3.1 ms`, `1.4 GB`."""
+    if unit == "":
+        return f"{value:g}"
     prefixes = ((1e9, "G"), (1e6, "M"), (1e3, "k")) if unit == "B" else ((1.0, ""), (1e-3, "m"), (1e-6, "µ"))
     scale, prefix = next((entry for entry in prefixes if abs(value) >= entry[0]), prefixes[-1])
     return f"{value / scale:.3g} {prefix}{unit}"

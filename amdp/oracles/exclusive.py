@@ -45,6 +45,19 @@ class _Turn:
         self.thread: int | None = None  # whose turn it is
         self.is_sound = True
 
+    def taken(self, owner: Exclusive, call: Callable[[], Any]) -> Any:
+        """What the call returns; the lock is held."""
+        try:
+            self.thread = get_ident()
+            if not self.is_sound:
+                owner.forget()
+            self.is_sound = False
+            result = call()
+            self.is_sound = True
+            return result
+        finally:
+            self.thread = None
+
 
 def _guarded(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(method)
@@ -54,16 +67,7 @@ def _guarded(name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         turn = self._solving
         if turn.thread == get_ident() and turn.lock.locked():
             raise OracleError(f"{name} was called from within itself; bind a second {type(self).__name__} for that")
-        with turn.lock:
-            try:
-                turn.thread = get_ident()
-                if not turn.is_sound:
-                    self.forget()
-                turn.is_sound = False
-                result = method(self, *arguments, **options)
-                turn.is_sound = True
-                return result
-            finally:
-                turn.thread = None
+        with turn.lock:  # and nothing else: Python looks for signals neither before this block nor after it
+            return turn.taken(self, lambda: method(self, *arguments, **options))
 
     return guarded
