@@ -243,7 +243,7 @@ def test_the_limit_is_for_each_solve_and_not_for_all_of_them() -> None:
 # --- Ctrl-C ---------------------------------------------------------------------------------------------------------
 
 INTERRUPTED = """
-import os, signal, threading, time
+import os, signal, sys, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background starts out deaf to it
 import numpy as np, scipy
 from amdp import MarkovPolicies, SparseKernel, bind
@@ -265,7 +265,7 @@ def press():
     sent.append(time.perf_counter())
     os.kill(os.getpid(), signal.SIGINT)
 
-threading.Timer(0.5, press).start()
+threading.Timer(float(sys.argv[1]), press).start()
 try:
     planner.minimize(rng.random((1, *domain.shape)))
     print("finished")
@@ -277,8 +277,9 @@ print(again.status, abs(again.objective[0] - bind("dp", domain).minimize(easy).o
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
-def test_ctrl_c_stops_a_long_solve_at_once_and_the_planner_lives_on() -> None:
-    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=120)
+@pytest.mark.parametrize("delay", ["0.1", "0.5"])  # before the first pivot and after
+def test_ctrl_c_stops_a_long_solve_at_once_and_the_planner_lives_on(delay: str) -> None:
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED, delay], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     before, pressed, after = done.stdout.splitlines()
     assert before == "optimal"
