@@ -130,7 +130,6 @@ class Planner(Exclusive, ABC, solves="minimize"):
     """
 
     def __init__(self, oracle: PlanningOracle, domain: Domain) -> None:
-        super().__init__()
         if not isinstance(domain, Domain):
             raise InvalidInput(f"{type(domain).__name__} is not a domain; wrap the kernel: MarkovPolicies(kernel)")
         if not oracle.supports(domain):

@@ -7,7 +7,7 @@ moment. Both are answered here, once, for every planner and projector, also thos
 from collections.abc import Callable
 from functools import wraps
 from threading import Lock, get_ident
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 from amdp.errors import OracleError
 
@@ -30,8 +30,13 @@ class Exclusive:
         if method is not None and not getattr(method, "__isabstractmethod__", False):
             setattr(cls, cls._solves, _guarded(cls._solves, method))
 
-    def __init__(self) -> None:
-        self._solving = _Turn()
+    _solving: "_Turn"
+
+    def __new__(cls, *arguments: Any, **options: Any) -> Self:
+        """An object with a turn of its own, whatever `__init__` of a subclass leaves out."""
+        made = super().__new__(cls)
+        made._solving = _Turn()
+        return made
 
     def forget(self) -> None:
         """Drop all that earlier calls left; called before the first call after one that raised."""

@@ -109,7 +109,6 @@ class Projector(Exclusive, ABC, solves="project"):
     """
 
     def __init__(self, oracle: ProjectionOracle, domain: Domain) -> None:
-        super().__init__()
         if not isinstance(domain, Domain):
             raise InvalidInput(f"{type(domain).__name__} is not a domain; wrap the kernel: MarkovPolicies(kernel)")
         if not oracle.supports(domain):
