@@ -12,12 +12,21 @@ from numpy.testing import assert_allclose, assert_array_equal
 from amdp.algorithms.perturbations import Perturbation
 from amdp.dynamic_regret import interval_costs
 from amdp.evaluation import evaluate
-from amdp.mdp import MarkovPolicies
+from amdp.mdp import Kernel, MarkovPolicies
 from amdp.verification.known import strong_ratio
-from amdp.verification.worlds import ACTIONS, STATES, STEPS, SmallWorld
 from benchmarks.studies import open_questions
 from benchmarks.studies.rivers import CURRENTS, LEARNERS, RESTARTS, Swim, _parts, arena, rewards, river
-from benchmarks.studies.stability import LAWS, NOISES, Stability, single_step_ratio, terms
+from benchmarks.studies.stability import (
+    ACTIONS,
+    LAWS,
+    NOISES,
+    STATES,
+    STEPS,
+    WORLD,
+    Stability,
+    single_step_ratio,
+    terms,
+)
 from benchmarks.studies.tasks import gathered
 
 SHAPE = (STEPS, STATES, ACTIONS)
@@ -33,14 +42,14 @@ def test_noises_are_compared_at_equal_deviations(name: str) -> None:
 
 
 def test_the_terms_of_a_game_are_those_of_counting_policy_by_policy() -> None:
-    rng, world = np.random.default_rng(2), SmallWorld.fixed()
+    rng = np.random.default_rng(2)
     rounds, draws = 4, 30
     chosen = [rng.integers(ACTIONS, size=(draws, STEPS, STATES)).astype(np.int32) for _ in range(rounds + 1)]
     told, tables = 3.0 * rng.random((rounds, *SHAPE)), rng.random((rounds, *SHAPE))
-    found = terms(world.p, chosen, told, tables)
+    found = terms(WORLD, chosen, told, tables)
 
     every = np.array(list(product(range(ACTIONS), repeat=STEPS * STATES)), np.int32).reshape(-1, STEPS, STATES)
-    domain = MarkovPolicies(world.kernel)
+    domain = MarkovPolicies(Kernel(WORLD))
     law = np.array([[(one == policy).all(axis=(1, 2)).mean() for policy in every] for one in chosen])
 
     def paid(costs: np.ndarray) -> np.ndarray:

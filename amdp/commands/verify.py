@@ -16,7 +16,7 @@ from amdp.errors import InvalidInput
 from amdp.verification import Effort, Verdict
 from amdp.verification.base import Check
 from amdp.verification.page import write
-from amdp.verification.runs import Verified, chosen
+from amdp.verification.runs import Verified, chosen, false_alarm
 from amdp.verification.runs import verify as verified
 
 FAILED = 3  # the exit code if a statement does not hold
@@ -79,7 +79,9 @@ def _watched(wanted: list[Check], effort: Effort, seed: int) -> list[Verified]:
                 done.append(one)
                 live.update(_checklist(wanted, done))
     counts = {verdict: sum(one.finding.verdict is verdict for one in done) for verdict in Verdict}
-    console.print(", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count), highlight=False)
+    found = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    rate = false_alarm(wanted)
+    console.print(f"{found}; chance of a false alarm: {f'at most {rate:.2g}' if rate else 'none'}", highlight=False)
     return done
 
 
@@ -103,9 +105,10 @@ def _list(wanted: list[Check], as_json: bool) -> None:
 
 
 def _described(check: Check) -> dict[str, Any]:
-    kept = ("name", "statement", "claim", "correction", "exact", "simulated", "false_alarm", "rejects")
-    return {name: getattr(check, name) for name in kept}
+    kept = ("name", "statement", "claim", "correction", "exact", "simulated")
+    alarm = {"false_alarm": str(check.false_alarm), "false_alarm_rate": check.false_alarm.rate}
+    return {name: getattr(check, name) for name in kept} | alarm | {"rejects": list(check.rejects)}
 
 
 def _plain(one: Verified) -> dict[str, Any]:
-    return _described(one.check) | asdict(one.finding) | {"seconds": one.seconds}
+    return _described(one.check) | asdict(one.finding) | {"margin": one.finding.margin, "seconds": one.seconds}

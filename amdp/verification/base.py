@@ -1,15 +1,17 @@
 """What a check is.
 
 A check looks at pieces of the library, held in `Parts`, and says whether a statement of the paper holds for them. A
-mutation is `Parts` with one piece replaced by a wrong one: a check that cannot tell the two apart proves nothing.
+mutation is `Parts` with one piece replaced by a wrong one: a check that cannot tell the two apart proves nothing, and a
+figure that no mutation brings below its margin is not judged, only told.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from math import log10
+from typing import Any
 
 import numpy as np
-from scipy.stats import norm
 
 from amdp.algorithms.ftpl import Ftpl
 from amdp.algorithms.hedge import Hedge
@@ -17,18 +19,36 @@ from amdp.algorithms.infinite_horizon import FtplTuning, HedgeTuning, hedge_infi
 from amdp.algorithms.perturbations import Laplace, Perturbation
 from amdp.algorithms.recipes import InEpochs, Terms
 from amdp.algorithms.switching import PolicySwitching
-from amdp.arrays import Floats
 from amdp.confidence import BernsteinBox, Radius
 from amdp.delays import Delays
 from amdp.estimators import Estimator, GeometricResampling
 from amdp.oracles.base import PlanningOracle
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
+from amdp.regret import Regret, measure
+from amdp.simulation import play
 from amdp.weighting import ImportanceWeighting
 
-FALSE_ALARM = 1e-6  # the chance that a right implementation fails a test, by the normal approximation
-NO_CHANCE = "none: nothing is drawn"
-NORMAL = "1e-6, by the normal approximation"
-WIDE = "not computed: the bound is several times what is measured"
+FALSE_ALARM = 1e-6  # the chance, at most, that a check that draws samples fails a right implementation
+LEAST = 1e-300  # p-values below it are not told apart
+
+
+@dataclass(frozen=True)
+class FalseAlarm:
+    """The chance, at most, that a check fails a right implementation, and why it is not larger."""
+
+    rate: float
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.rate:g}: {self.reason}" if self.rate else f"none: {self.reason}"
+
+
+NO_CHANCE = FalseAlarm(0.0, "what is judged holds on every path")
+
+
+def at_most(reason: str) -> FalseAlarm:
+    """`FALSE_ALARM`, all tests of a check together."""
+    return FalseAlarm(FALSE_ALARM, reason)
 
 
 @dataclass(frozen=True)
@@ -48,6 +68,8 @@ class Parts:
     ftpl_stream: type[FtplTuning] = FtplTuning
     hedge_stream: type[HedgeTuning] = HedgeTuning
     stream: Callable[[Terms], InEpochs] = hedge_infinite_renewed  # Hedge in epochs, as printed
+    play: Callable[..., Any] = play  # an iterator over `Round`
+    measure: Callable[..., Regret] = measure
 
     def ftpl(self, rate: float, limit: int) -> Ftpl:
         """The paper's learner, made of these pieces."""
@@ -80,8 +102,13 @@ class Finding:
     verdict: Verdict
     text: str  # one line: what was measured, against what
     samples: int  # simulated runs, draws or paths; 0 if everything is exact
-    margin: float  # how far the figure is from failing, in the unit that `text` names
+    margins: Mapping[str, float]  # how far each judged figure is from failing; below 0 it fails
     figures: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def margin(self) -> float:
+        """The least one."""
+        return min(self.margins.values())
 
 
 Run = Callable[[Parts, Effort, np.random.Generator], Finding]
@@ -96,25 +123,24 @@ class Check:
     claim: str  # what it says
     exact: str  # what is computed without chance
     simulated: str  # what is not; empty if nothing
-    rejects: tuple[str, ...]  # mutations that it was shown to reject
+    rejects: Mapping[str, tuple[str, ...]]  # mistakes that it was shown to reject, and the margins that each exhausts
     run: Run = field(repr=False)
-    false_alarm: str = NORMAL  # the chance that it fails a right implementation
+    false_alarm: FalseAlarm
     correction: str = ""  # where the printed statement is read otherwise
 
 
-def finding(holds: bool, text: str, samples: int, margin: float, /, **figures: float) -> Finding:
-    """Holds or fails."""
-    return Finding(Verdict.HOLDS if holds else Verdict.FAILS, text, samples, float(margin), figures)
+def judged(text: str, samples: int, margins: Mapping[str, float], /, **figures: float) -> Finding:
+    """It holds if no margin is below 0."""
+    plain = {name: float(margin) for name, margin in margins.items()}
+    holds = all(margin >= 0.0 for margin in plain.values())  # not a number: it fails
+    return Finding(Verdict.HOLDS if holds else Verdict.FAILS, text, samples, plain, figures)
 
 
-def threshold(tests: int) -> float:
-    """How many standard errors one of `tests` figures may be off, with a false alarm once in a million."""
-    return float(norm.isf(FALSE_ALARM / (2 * tests)))
+def unsurprising(chance: float, tests: int) -> float:
+    """The margin of a p-value, one of `tests`, in powers of ten: below 0 if false alarms are rarer than allowed."""
+    return log10(max(chance, LEAST) * tests / FALSE_ALARM)
 
 
-def deviations(mean: Floats, expected: Floats, error: Floats) -> Floats:
-    """How many standard errors each mean is off; where nothing scatters, any difference counts as infinitely many."""
-    difference = np.abs(mean - expected)
-    certain = error <= 1e-300
-    scaled = np.divide(difference, error, out=np.zeros_like(difference), where=~certain)
-    return np.where(certain & (difference > 1e-9), np.inf, scaled)
+def agreement(difference: float, tolerance: float = 1e-9) -> float:
+    """The margin of two figures that should be equal, up to rounding."""
+    return tolerance - difference

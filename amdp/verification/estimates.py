@@ -1,5 +1,6 @@
 """Geometric resampling and importance weighting: what the estimates are on average, and how much they scatter."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any
@@ -13,12 +14,37 @@ from amdp.feedback import Bandit
 from amdp.losses import FixedLosses
 from amdp.mdp import Kernel, MarkovPolicies
 from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
-from amdp.verification.base import NO_CHANCE, Check, Effort, Finding, Parts, Verdict, deviations, finding, threshold
-from amdp.verification.worlds import ACTIONS, STATES, STEPS, SmallWorld, laplace, mean_occupancy, occupancies
+from amdp.simulation import Episodic, Game
+from amdp.verification import rates
+from amdp.verification.base import (
+    NO_CHANCE,
+    Check,
+    Effort,
+    Finding,
+    Parts,
+    agreement,
+    at_most,
+    judged,
+    unsurprising,
+)
+from amdp.verification.worlds import (
+    ACTIONS,
+    INITIAL,
+    SHAPE,
+    STATES,
+    STEPS,
+    SmallWorld,
+    extended_value_iteration,
+    greatest_chances,
+    laplace,
+    leaders,
+    occupancies,
+    paths,
+)
 
 RATE, LIMIT = 0.4, 3
-LAWS = 400_000  # draws that make the law of the leader known
+PLAIN = 60_000  # estimates by plain array operations
+EXCHANGEABLE = "the mean of one of two samples among all orders of both (Hoeffding 1963, Bennett 1962)"
 
 
 def checks() -> list[Check]:
@@ -28,29 +54,48 @@ def checks() -> list[Check]:
             "resampling-mean",
             "Lemma 38: expectation of geometric resampling (Lemma 1 of Neu and Bartok)",
             "E[estimate] = (1 - (1-q)^L) loss",
-            "the truncated geometric law, given q",
-            "episodes with their counts; q by plain backward induction on noise of numpy",
-            ("scale-for-rate", "no-truncation", "fixed-noise"),
+            "the chance q of every policy's visits",
+            "episodes of the library with their counts, and the same by plain backward induction on noise of numpy",
+            {
+                "scale-for-rate": ("moments",),
+                "no-truncation": ("moments",),
+                "fixed-noise": ("moments",),
+                "trials-from-state-0": ("moments",),
+            },
             _resampling_mean,
+            at_most(EXCHANGEABLE),
         ),
         Check(
             "resampling-variance",
             "Lemma 39: variance of geometric resampling",
             "E[estimate^2] = loss^2 q E[M^2], at most 2 loss^2 / q",
-            "the second moment of the truncated law, given q",
-            "episodes with their counts",
-            ("scale-for-rate", "no-truncation", "fixed-noise"),
+            "the chance q of every policy's visits",
+            "episodes of the library with their counts, and the same by plain backward induction on noise of numpy",
+            {
+                "scale-for-rate": ("moments",),
+                "no-truncation": ("moments",),
+                "fixed-noise": ("moments",),
+                "trials-from-state-0": ("moments",),
+            },
             _resampling_variance,
+            at_most(EXCHANGEABLE),
         ),
         Check(
             "resampling-unequal",
             "Corollary 40, Corollary 41: expectation and variance with unequal probabilities",
             "visited with chance v, tried with chance q: E[estimate] = (v/q) (1 - (1-q)^L) loss, "
             "E[estimate^2] <= 2 loss^2 v / q^2",
-            "greatest visit chances over the box by hand, the truncated law",
-            "episodes over a box with their counts; policies by plain extended value iteration",
-            ("wrong-step", "scale-for-rate", "no-truncation", "fixed-noise"),
+            "greatest visit chances over the box",
+            "episodes of the library over a box, and the same by plain extended value iteration on noise of numpy",
+            {
+                "wrong-step": ("moments",),
+                "scale-for-rate": ("moments",),
+                "no-truncation": ("moments",),
+                "fixed-noise": ("moments",),
+                "frozen-sets": ("narrowed",),
+            },
             _resampling_unequal,
+            at_most(EXCHANGEABLE),
         ),
         Check(
             "importance-weighting",
@@ -58,18 +103,19 @@ def checks() -> list[Check]:
             "E[estimate] = loss, E[estimate^2] = loss^2 / q",
             "everything: all policies and all paths are enumerated",
             "",
-            ("exploring-weights",),
+            {"exploring-weights": ("moments",)},
             _importance_weighting,
             NO_CHANCE,
         ),
         Check(
             "delayed-weights",
             "section 4: with delays the estimators are those of the undelayed run",
-            "the estimate of a round has the mean (1 - (1-q)^L) loss with q of the round that was played",
+            "the estimate of a round has the law of the truncated count with q of the round that was played",
             "q = 1/2 before anything was learned, the truncated law",
             "games of five rounds in which feedback of the first comes last",
-            ("late-weights", "delay-off-by-one"),
+            {"late-weights": ("law",), "delay-off-by-one": ("law",)},
             _delayed_weights,
+            at_most("the binomial law"),
         ),
     ]
 
@@ -83,7 +129,7 @@ def truncated_moment(q: Floats, limit: int, power: int) -> Floats:
 
 
 def _losses(rng: np.random.Generator) -> Floats:
-    return rng.uniform(0.2, 1.0, size=(STEPS, STATES, ACTIONS))
+    return rng.uniform(0.2, 1.0, size=SHAPE)
 
 
 def _estimates(parts: Parts, domain: MarkovPolicies, total: Floats, n: int, rng: np.random.Generator) -> Floats:
@@ -100,112 +146,72 @@ def _estimates(parts: Parts, domain: MarkovPolicies, total: Floats, n: int, rng:
     return found
 
 
-def _moments(found: Floats) -> tuple[Floats, Floats]:
-    return found.mean(axis=0), found.std(axis=0) / np.sqrt(len(found))
+def _plain_estimates(
+    policies: Callable[[], Actions], tried: Callable[[Actions], Floats], rng: np.random.Generator
+) -> Floats:
+    """The same by plain array operations: `policies()` are independent, and meet each pair with the chances `tried`."""
+    p = SmallWorld.fixed().p
+    met = paths(p, policies(), rng)
+    counts = np.ones(met.shape)
+    open_still = np.ones(met.shape, dtype=bool)
+    for _ in range(LIMIT - 1):
+        open_still &= rng.random(met.shape) >= tried(policies())
+        counts += open_still
+    return np.asarray(met * counts)
 
 
-def _known(parts: Parts, effort: Effort, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
-    """Estimates, the visit chance of every pair and its standard error, after some losses were learned."""
-    world = SmallWorld.fixed()
-    total = 3.0 * _losses(rng)
-    found = _estimates(parts, world.domain, total, effort.samples(4000), rng)
-    return found, *mean_occupancy(world.p, total, laplace(LAWS, RATE, rng))
+def _known(parts: Parts, effort: Effort, rng: np.random.Generator, power: int) -> Finding:
+    """After some losses were learned."""
+    world, total = SmallWorld.fixed(), 3.0 * _losses(rng)
+    found = _estimates(parts, world.domain, total, effort.samples(3000), rng)
+
+    def policies() -> Actions:
+        return leaders(world.p, total + laplace(effort.samples(PLAIN), RATE, rng))
+
+    plain = _plain_estimates(policies, lambda actions: occupancies(world.p, actions), rng)
+    chance, tests = _compared(found, plain, (power,))
+    text = f"means of power {power} of {tests} estimates differ with p = {chance:.2g} at least"
+    return judged(text, len(found), {"moments": unsurprising(chance, tests)}, p_value=chance)
 
 
 def _resampling_mean(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    found, q, error = _known(parts, effort, rng)
-    return _moment_of(found, q, q, error, 1)
+    return _known(parts, effort, rng, 1)
 
 
 def _resampling_variance(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    found, q, error = _known(parts, effort, rng)
-    seen = q > 0.0
-    below = (q * truncated_moment(q, LIMIT, 2) <= 2.0 / np.where(seen, q, 1.0))[seen].all()
-    return _also(bool(below), _moment_of(found, q, q, error, 2))
+    return _known(parts, effort, rng, 2)
 
 
-def _moment_of(found: Floats, visited: Floats, tried: Floats, error: Floats, power: int) -> Finding:
-    """The mean of a power of the estimates against its law; they scatter as that law says, not as they did."""
-    expected = visited * truncated_moment(tried, LIMIT, power)
-    variance = visited * truncated_moment(tried, LIMIT, 2 * power) - expected**2
-    scatter = np.sqrt(np.maximum(variance, 0.0) / len(found))
-    off = np.hypot(scatter, LIMIT ** (power + 1) * error)
-    return _compared(f"mean of power {power}", (found**power).mean(axis=0), expected, off, len(found))
-
-
-def _also(condition: bool, found: Finding) -> Finding:
-    return found if condition else replace(found, verdict=Verdict.FAILS)
-
-
-def _compared(what: str, mean: Floats, expected: Floats, error: Floats, samples: int) -> Finding:
-    off, most = float(deviations(mean, expected, error).max()), threshold(mean.size)
-    text = f"{what} of the estimates: at most {off:.1f} standard errors off, of {mean.size} pairs; allowed {most:.1f}"
-    return finding(off <= most, text, samples, most - off, deviations=off)
-
-
-# --- over a box -------------------------------------------------------------------------------------------------------
-
-
-def _box_around(p: Floats, half_width: float = 0.12) -> tuple[Floats, Floats]:
-    return np.maximum(0.0, p - half_width), np.minimum(1.0, p + half_width)
-
-
-def optimistic_leaders(lower: Floats, upper: Floats, costs: Floats) -> Actions:
-    """The policies `[n, h, s]` of extended value iteration, for two states: all spare mass goes to the cheaper one."""
-    n, steps, states, _ = costs.shape
-    actions = np.empty((n, steps, states), dtype=np.int32)
-    ahead = np.zeros((n, states))
-    for h in reversed(range(steps)):
-        worth = costs[:, h].copy()
-        if h < steps - 1:
-            to_first = np.minimum(upper[h, ..., 0], 1.0 - lower[h, ..., 1])  # [s, a], as likely as can be
-            to_second = np.minimum(upper[h, ..., 1], 1.0 - lower[h, ..., 0])
-            first = to_first * ahead[:, None, None, 0] + (1.0 - to_first) * ahead[:, None, None, 1]
-            second = (1.0 - to_second) * ahead[:, None, None, 0] + to_second * ahead[:, None, None, 1]
-            worth += np.minimum(first, second)
-        actions[:, h] = worth.argmin(axis=2)
-        ahead = worth.min(axis=2)
-    return actions
-
-
-def greatest_chances(lower: Floats, upper: Floats, actions: Actions) -> Floats:
-    """The greatest chance `[n, h, s, a]` of each pair over the kernels of the box, for two states, by hand."""
-    n, steps, states = actions.shape
-    result = np.zeros((n, steps, states, ACTIONS))
-    for h, target in product(range(steps), range(states)):
-        reach = np.zeros((n, states))
-        reach[:, target] = 1.0
-        for step in reversed(range(h)):
-            best = np.empty((n, states))
-            for s in range(states):
-                row = actions[:, step, s]
-                most = np.stack(
-                    [np.minimum(upper[step, s, row, y], 1.0 - lower[step, s, row, 1 - y]) for y in range(states)],
-                    axis=1,
-                )
-                best[:, s] = np.maximum(
-                    most[:, 0] * reach[:, 0] + (1.0 - most[:, 0]) * reach[:, 1],
-                    (1.0 - most[:, 1]) * reach[:, 0] + most[:, 1] * reach[:, 1],
-                )
-            reach = best
-        result[np.arange(n), h, target, actions[:, h, target]] = reach[:, 0]
-    return result
+def _compared(found: Floats, plain: Floats, powers: tuple[int, ...]) -> tuple[float, int]:
+    """The least p-value of the pairs and powers, and how many there are."""
+    columns = found.reshape(len(found), -1).T, plain.reshape(len(plain), -1).T
+    chances = [
+        rates.exchangeable(*(one**power for one in pair)) for power in powers for pair in zip(*columns, strict=True)
+    ]
+    return min(chances), len(chances)
 
 
 def _resampling_unequal(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    world = SmallWorld.fixed()
-    lower, upper = _box_around(world.p)
-    domain = MarkovPolicies(parts.box(lower, upper))
-    total = 3.0 * _losses(rng)
-    found = _estimates(parts, domain, total, effort.samples(1500), rng)
-    policies = optimistic_leaders(lower, upper, total + laplace(LAWS // 4, RATE, rng))
-    visited, v_error = _moments(occupancies(world.p, policies))
-    tried, q_error = _moments(greatest_chances(lower, upper, policies))
-    error = np.hypot(v_error, q_error)
-    mean, square = (_moment_of(found, visited, tried, error, power) for power in (1, 2))
-    squares = visited * truncated_moment(tried, LIMIT, 2)
-    below = bool((squares * tried**2 <= 2.0 * visited + 1e-12).all())
-    return _also(below and mean.verdict is Verdict.HOLDS, square if square.margin < mean.margin else mean)
+    """Over the box that some paths of a uniform player leave."""
+    world, total, seen = SmallWorld.fixed(), 3.0 * _losses(rng), 60
+    box = parts.box.vacuous(SHAPE, parts.radius(SHAPE, seen, 0.1, scale=0.05))
+    for uniforms in rng.random((seen, STEPS, 2)):
+        box = box.narrow(world.kernel.walk(np.full(SHAPE, 1.0 / ACTIONS), INITIAL, uniforms))
+    found = _estimates(parts, MarkovPolicies(box, INITIAL), total, effort.samples(1500), rng)
+
+    def policies() -> Actions:
+        costs = total + laplace(effort.samples(PLAIN // 4), RATE, rng)
+        return extended_value_iteration(box.lower, box.upper, costs)[0]
+
+    plain = _plain_estimates(policies, lambda actions: greatest_chances(box.lower, box.upper, actions), rng)
+    chance, tests = _compared(found, plain, (1, 2))
+    width = float((box.upper - box.lower)[0, INITIAL].mean())
+    text = (
+        f"first and second moments of {tests // 2} estimates differ with p = {chance:.2g} at least; intervals of the "
+        f"first step are {width:.2f} wide"
+    )
+    margins = {"moments": unsurprising(chance, tests), "narrowed": 0.9 - width}
+    return judged(text, len(found), margins, p_value=chance)
 
 
 # --- exact ------------------------------------------------------------------------------------------------------------
@@ -221,7 +227,7 @@ def _importance_weighting(parts: Parts, effort: Effort, rng: np.random.Generator
     q = (mixture.chances[:, None, None, None] * occupancies(world.p, mixture.experts.actions)).sum(axis=0)
     for states in product(range(STATES), repeat=STEPS - 1):
         for actions in product(range(ACTIONS), repeat=STEPS):
-            path = Segment(np.array([0, *states]), np.array(actions))
+            path = Segment(np.array([INITIAL, *states]), np.array(actions))
             chance = _chance_of_path(world, mixture, path)
             if chance == 0.0:
                 continue
@@ -234,7 +240,7 @@ def _importance_weighting(parts: Parts, effort: Effort, rng: np.random.Generator
     off_square = float(np.abs(square - losses**2 / np.where(reached, q, 1.0))[reached].max())
     worst = max(off, off_square)
     text = f"off by at most {off:.1e} in the mean and {off_square:.1e} in the second moment; allowed 1e-9"
-    return finding(worst <= 1e-9, text, 0, 1e-9 - worst, mean=off, second_moment=off_square)
+    return judged(text, 0, {"moments": agreement(worst)}, mean=off, second_moment=off_square)
 
 
 def _chance_of_path(world: SmallWorld, mixture: Any, path: Segment) -> float:
@@ -261,14 +267,17 @@ def _delayed_weights(parts: Parts, effort: Effort, rng: np.random.Generator) -> 
     dear = np.zeros((5, 1, 1, ACTIONS))
     dear[0], dear[1:, ..., 0] = 1.0, 1.0
     game = Game(Episodic(kernel), FixedLosses(dear), parts.delays(np.array([4, 0, 0, 0, 0])))
-    runs = effort.samples(2000)
-    found = np.zeros((runs, ACTIONS))
-    for i in range(runs):
+    runs = effort.samples(1500)
+    counts = np.zeros((ACTIONS, LIMIT + 1))  # of the first round's weight, for its action; 0: it did not arrive
+    for _ in range(runs):
         learner = _Watched(parts.laplace(5.0), parts.resampling(LIMIT), parts.oracle)
-        seed = int(rng.integers(2**32))
-        for _ in play(game, learner, game.arena.domain, Streams.from_seed(seed)):
+        for _ in parts.play(game, learner, game.arena.domain, Streams.from_seed(int(rng.integers(2**32)))):
             pass
-        if len(learner.added) == 5:  # in its own round the last feedback comes after the first one's
-            found[i] = learner.added[3][0, 0]
-    q = np.full(ACTIONS, 0.5)
-    return _moment_of(found, q, q, np.zeros(ACTIONS), 1)
+        added = learner.added[3][0, 0] if len(learner.added) == 5 else np.zeros(ACTIONS)
+        action = int(added.argmax())
+        counts[action, min(round(added[action]), LIMIT)] += 1
+    law = np.array([[0.0, *(0.25 / 2.0**m for m in range(LIMIT - 1)), 0.5**LIMIT] for _ in range(ACTIONS)])
+    chances = rates.frequencies(counts.reshape(-1), law.reshape(-1))
+    least = float(chances.min())
+    text = f"how often each weight of the first round came: p = {least:.2g} at least, of {chances.size} counts"
+    return judged(text, runs, {"law": unsurprising(least, chances.size)}, p_value=least)

@@ -1,34 +1,47 @@
 """The analysis of FTPL over a kernel: error, stability and resampling terms, and the stability of single steps."""
 
 from dataclasses import dataclass
-from math import exp, log, sqrt
+from math import e, exp, log
 from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize
 
-from amdp.algorithms.bounds import ftpl_bound
+from amdp.algorithms.bounds import FtplBound
 from amdp.algorithms.ftpl import laplace_rate, resampling_limit
 from amdp.arrays import Actions, Floats
 from amdp.feedback import Bandit
 from amdp.oracles.base import bind
 from amdp.threads import multiply
-from amdp.verification.base import NO_CHANCE, NORMAL, WIDE, Check, Effort, Finding, Parts, finding, threshold
+from amdp.verification import rates
+from amdp.verification.base import (
+    FALSE_ALARM,
+    NO_CHANCE,
+    Check,
+    Effort,
+    Finding,
+    Parts,
+    agreement,
+    at_most,
+    judged,
+    unsurprising,
+)
 from amdp.verification.worlds import (
     ACTIONS,
+    INITIAL,
     PAIRS,
+    SHAPE,
     STATES,
     STEPS,
     SmallWorld,
     laplace,
     leaders,
-    mean_occupancy,
     occupancies,
 )
 
-ROUNDS = 150
+ROUNDS = 100
 LEAST_CHANCE = 0.01  # of a visit, in the search for counterexamples
-DRAWS = 4_000  # noise that stands for its law in the terms of the analysis
+DRAWS = 2_000  # noise that stands for its law in the terms of the analysis
 
 
 def checks() -> list[Check]:
@@ -37,22 +50,25 @@ def checks() -> list[Check]:
         Check(
             "regret-terms",
             "Theorem 4, Lemma 9, Lemma 10, Lemma 12: the GR error, error and stability terms",
-            "the terms of the regret are at most SAHK/(eL), 2H(1+ln SA)/rate and 3 rate H^2 SAK; the GR error is what "
-            "(1-q)^L leaves out",
-            "the bounds; the expectation of the GR error, given the law",
-            "games of FTPL; the law of the leader by plain backward induction on common noise",
-            ("scale-for-rate",),
+            "the terms of the regret are at most SAHK/(eL), 2H(1+ln SA)/rate and 3 rate H^2 SAK: the GR error is what "
+            "(1-q)^L leaves out; the error term is that of be-the-leader; the stability term is at most "
+            "rate sum of ||l_k||_1 <q_k, l_k>, which has the mean 3 rate H^2 SAK or less",
+            "the bounds; the GR error in expectation, given the law; the error term, for each draw of the noise",
+            "the stability term on the estimates of games: its mean over independent draws of the noise",
+            {"bounds-cut": ("bounds",), "myopic-oracle": ("error",), "scale-for-rate": ("stability",)},
             _regret_terms,
-            f"{NORMAL}, for the GR error; for the bounds {WIDE}",
+            at_most("limits of a bounded mean (Maurer and Pontil 2009)"),
         ),
         Check(
             "played-from-its-law",
             "Theorem 4: in its proof p_k is the chance of a policy given the history",
-            "sum over k of V(pi_k; l_k) - sum over pi of p_k(pi) V(pi; l_k) is a martingale",
-            "the variance of its steps, given the law",
-            "games of FTPL",
-            ("fixed-noise",),
+            "sum over k of V(pi_k; l_k) - sum over pi of p_k(pi) V(pi; l_k) is a martingale, for losses l_k and for "
+            "the sum of the estimates before round k",
+            "the values of policies",
+            "games of FTPL, and in each round one more policy, by plain backward induction on noise of numpy",
+            {"fixed-noise": ("martingale",)},
             _played_from_its_law,
+            at_most("differences of two draws from one law are symmetric (de la Pena 1999)"),
         ),
         Check(
             "be-the-leader",
@@ -60,7 +76,7 @@ def checks() -> list[Check]:
             "sum over k = 0..K of V(pi_{k+1}; l_k) <= V(pi*; l_{0:K}) on every path, for one noise l_0",
             "the inequality on each path, the best policy by plain backward induction",
             "",
-            ("myopic-oracle",),
+            {"myopic-oracle": ("leaders",)},
             _be_the_leader,
             NO_CHANCE,
         ),
@@ -68,10 +84,11 @@ def checks() -> list[Check]:
             "noise-maximum",
             "Lemma 44: maximum of exponential variables (Fact 2 of Wang and Dong)",
             "E max |z_i| = (1 + 1/2 + ... + 1/n) / rate <= (1 + ln n) / rate",
-            "the harmonic number",
+            "the harmonic number; the law (1 - exp(-rate x))^n of the maximum",
             "draws of the noise",
-            ("scale-for-rate",),
+            {"scale-for-rate": ("law",)},
             _noise_maximum,
+            at_most("distance of an empirical distribution function (Massart 1990)"),
         ),
         Check(
             "single-step-stability",
@@ -79,8 +96,9 @@ def checks() -> list[Check]:
             "p_{k+1}(pi) >= p_k(pi) exp(-rate ||l_k||_1) for every policy",
             "the bound",
             "draws of the noise, before and after an estimate arrives",
-            ("scale-for-rate",),
+            {"scale-for-rate": ("policies",)},
             _single_step_stability,
+            at_most("exact limits of binomial chances (Clopper and Pearson 1934)"),
         ),
         Check(
             "strong-stability-fails",
@@ -88,8 +106,9 @@ def checks() -> list[Check]:
             "p_t = 0.609453, p_{t+1} = 0.675248, so that 0.00065795 > 0.000651492",
             "both chances and both sides in closed form; the largest ratio found in a search",
             "draws of the noise",
-            ("scale-for-rate",),
+            {"scale-for-rate": ("drawn",)},
             _strong_stability_fails,
+            at_most("the binomial law"),
         ),
     ]
 
@@ -97,85 +116,118 @@ def checks() -> list[Check]:
 # --- the terms of the regret ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Terms:
-    """One game: the terms of its regret, and how far play and estimates were from their laws."""
+    """One game: the terms of its regret, for each draw of noise that stands for the law of the leader."""
 
-    resampling: float
+    resampling: float  # the GR error, in expectation given the history
     error: float
     stability: float
-    unforeseen: float  # the resampling term, less its expectation given the history
-    unforeseen_square: float  # the sum of its squared steps
-    surprise: float  # what was paid more than the law expects
-    variance: float  # of the surprise
+    leaders_excess: float  # what looking one round ahead costs more than the best policy, at most, noise included
+    beyond: Floats  # [n], the stability term of each draw less what single steps allow
+    width: float  # no two of `beyond` differ by more
+
+    @classmethod
+    def of(cls, parts: Parts, rng: np.random.Generator) -> "Terms":
+        """Play, and follow leaders of common noise along the estimates; losses change half way."""
+        world = SmallWorld.fixed()
+        rate, limit = laplace_rate(world.domain, ROUNDS), resampling_limit(world.domain, ROUNDS)
+        estimates, tables = _told(parts, rate, limit, rng)
+        planner = bind(parts.oracle, world.domain)
+        noise = parts.laplace(rate).perturbed(np.zeros(SHAPE), DRAWS, rng)
+        best = occupancies(world.p, leaders(world.p, tables.sum(axis=0)[None]))[0]
+        total = np.zeros(SHAPE)
+        now = occupancies(world.p, planner.minimize(noise).actions)
+        first = (now * noise).sum(axis=(1, 2, 3))  # [n], what the first leader pays of the noise
+        resampling, ahead, moved, allowed = 0.0, np.zeros(DRAWS), np.zeros(DRAWS), np.zeros(DRAWS)
+        for estimate, table in zip(estimates, tables, strict=True):
+            total = total + estimate
+            then = occupancies(world.p, planner.minimize(total + noise).actions)
+            paid, next_paid = ((one * estimate).sum(axis=(1, 2, 3)) for one in (now, then))
+            q = now.mean(axis=0)
+            resampling += float(((q - best) * (1.0 - q) ** limit * table).sum())
+            moved += paid - next_paid
+            allowed += rate * estimate.sum() * paid
+            ahead += next_paid
+            now = then
+        at_best = (best * (total + noise)).sum(axis=(1, 2, 3))
+        error = float(ahead.mean() - (best * total).sum())
+        sizes = estimates.sum(axis=(1, 2, 3))
+        width = float(2.0 * sizes.sum() + rate * (sizes**2).sum())
+        excess = float((first + ahead - at_best).max())
+        return cls(resampling, error, float(moved.mean()), excess, moved - allowed, width)
 
 
-def game(parts: Parts, rounds: int, rng: np.random.Generator, rate: float | None = None) -> Terms:
-    """Play and measure; losses with two epochs, so that the leader must change."""
-    world = SmallWorld.fixed()
-    spread = laplace_rate(world.domain, rounds) if rate is None else rate
-    limit = resampling_limit(world.domain, rounds)
-    learner = parts.ftpl(spread, limit)
-    means = rng.uniform(size=(2, STEPS, STATES, ACTIONS))
-    noise = laplace(DRAWS, spread, rng)
+def _told(parts: Parts, rate: float, limit: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """A game of the library: estimates and losses `[k, h, s, a]`."""
+    world, learner = SmallWorld.fixed(), parts.ftpl(rate, limit)
+    means = rng.uniform(size=(2, *SHAPE))
     source: Any = learner.start(world.domain, rng)
-    estimates, tables, laws = [], [], []
-    surprise = variance = 0.0
-    for k in range(rounds):
-        table = (rng.random(means[0].shape) < means[2 * k // rounds]).astype(np.float64)
-        law = occupancies(world.p, leaders(world.p, source.total + noise))
-        policy = source.draw(rng)
-        segment = world.kernel.walk(policy, 0, rng.random((STEPS, 2)))
+    estimates, tables = np.empty((ROUNDS, *SHAPE)), np.empty((ROUNDS, *SHAPE))
+    for k in range(ROUNDS):
+        tables[k] = rng.random(SHAPE) < means[2 * k // ROUNDS]
+        segment = world.kernel.walk(source.draw(rng), INITIAL, rng.random((STEPS, 2)))
         weights = learner.weigh(source, segment, rng)
-        after = learner.learn(source, Bandit.told(table, segment, weights))
-        values = (law * table).sum(axis=(1, 2, 3))
-        played = occupancies(world.p, policy.argmax(axis=2)[None])[0]
-        surprise += float((played * table).sum() - values.mean())
-        variance += float(values.var() * (1.0 + 1.0 / DRAWS))
-        estimates.append(after.total - source.total)
-        tables.append(table)
-        laws.append(law.mean(axis=0))
+        after = learner.learn(source, Bandit.told(tables[k], segment, weights))
+        estimates[k] = after.total - source.total
         source = after
-    laws.append(mean_occupancy(world.p, source.total, noise)[0])
-    q, told, true = np.array(laws), np.array(estimates), np.array(tables)
-    best = occupancies(world.p, leaders(world.p, true.sum(axis=0)[None]))[0]
-    missed = ((q[:-1] - best) * (true - told)).sum(axis=(1, 2, 3))
-    foreseen = ((q[:-1] - best) * (1.0 - q[:-1]) ** limit * true).sum(axis=(1, 2, 3))
-    return Terms(
-        float(missed.sum()),
-        float((q[1:] * told).sum() - (best * told).sum()),
-        float(((q[:-1] - q[1:]) * told).sum()),
-        float((missed - foreseen).sum()),
-        float(((missed - foreseen) ** 2).sum()),
-        surprise,
-        variance,
-    )
+    return estimates, tables
 
 
 def _regret_terms(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    games = [game(parts, ROUNDS, rng) for _ in range(effort.samples(3))]
-    world = SmallWorld.fixed()
-    rate, limit = laplace_rate(world.domain, ROUNDS), resampling_limit(world.domain, ROUNDS)
-    allowed = ftpl_bound(world.domain.shape, ROUNDS, rate, limit)
-    terms = {name: np.mean([getattr(one, name) for one in games]) for name in ("resampling", "error", "stability")}
-    shares = {name: float(mean / getattr(allowed, name)) for name, mean in terms.items()}
-    off = abs(sum(one.unforeseen for one in games)) / sqrt(sum(one.unforeseen_square for one in games))
-    worst, most = max(shares.values()), threshold(1)
+    games = [Terms.of(parts, rng) for _ in range(effort.samples(3))]
+    domain = SmallWorld.fixed().domain
+    rate, limit = laplace_rate(domain, ROUNDS), resampling_limit(domain, ROUNDS)
+    allowed = parts.ftpl(rate, limit).bound(domain, ROUNDS)
+    proved = FtplBound(
+        STEPS * PAIRS * ROUNDS / (e * limit),
+        2.0 * STEPS * (1.0 + log(PAIRS)) / rate,
+        3.0 * rate * STEPS**2 * PAIRS * ROUNDS,
+    )
+    least = max(rates.lower_mean(one.beyond, one.width, FALSE_ALARM / len(games)) for one in games)
+    names = ("resampling", "error", "stability")
+    shares = {name: float(np.mean([getattr(one, name) for one in games])) / getattr(proved, name) for name in names}
+    off = (
+        np.inf if allowed is None else max(abs(getattr(allowed, name) / getattr(proved, name) - 1.0) for name in names)
+    )
+    excess = max(one.leaders_excess for one in games)
     text = (
         "share of its bound: "
         + ", ".join(f"{name} {share:.3f}" for name, share in shares.items())
-        + f"; the GR error is {off:.1f} standard deviations from its expectation, allowed {most:.1f}"
+        + f"; bounds agree to {off:.0e}; leaders that look ahead pay at most {max(excess, 0.0):.0e} more than the best "
+        f"policy; the stability term is below what single steps allow, by {-least:.0f} at least up to limits that hold"
     )
-    return finding(off <= most and worst <= 1.0, text, len(games), 1.0 - worst, **shares, deviations=off)
+    margins = {
+        "bounds": agreement(off),
+        "error": agreement(excess, 1e-6),
+        "stability": -least,
+    }
+    return judged(text, len(games) * DRAWS, margins, **shares)
 
 
 def _played_from_its_law(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    games = [game(parts, ROUNDS, rng, rate=1.0) for _ in range(effort.samples(6))]
-    sums = sum(one.surprise for one in games), sum(one.variance for one in games)
-    scores = [abs(one.surprise) / sqrt(one.variance) for one in games] + [abs(sums[0]) / sqrt(sums[1])]
-    off, most = max(scores), threshold(len(scores))
-    text = f"what was paid is at most {off:.1f} standard deviations from what the law expects; allowed {most:.1f}"
-    return finding(off <= most, text, len(games), most - off, deviations=off)
+    world, rate = SmallWorld.fixed(), 1.0
+    rounds, games = 150, effort.samples(10)
+    differences = np.empty((2, games, rounds))  # in losses, and in the estimates so far
+    for game in range(games):
+        learner = parts.ftpl(rate, resampling_limit(world.domain, rounds))
+        means = rng.uniform(size=SHAPE)
+        source: Any = learner.start(world.domain, rng)
+        for k in range(rounds):
+            table = (rng.random(SHAPE) < means).astype(np.float64)
+            policy = source.draw(rng)
+            other = leaders(world.p, source.total + laplace(1, rate, rng))
+            both = occupancies(world.p, np.concatenate([policy.argmax(axis=2)[None], other]))
+            for what, costs in enumerate((table, source.total)):
+                paid, expected = (both * costs).sum(axis=(1, 2, 3))
+                differences[what, game, k] = paid - expected
+            segment = world.kernel.walk(policy, INITIAL, rng.random((STEPS, 2)))
+            source = learner.learn(source, Bandit.told(table, segment, learner.weigh(source, segment, rng)))
+    chances: list[float] = []
+    for unit, of_kind in zip((0.3, 3.0), differences, strict=True):
+        chances += [rates.symmetric(one, unit) for one in (*of_kind, of_kind.reshape(-1))]
+    text = f"what was paid and what its law pays differ with p = {min(chances):.2g}, the least of {len(chances)}"
+    return judged(text, games, {"martingale": unsurprising(min(chances), len(chances))}, p_value=min(chances))
 
 
 def _be_the_leader(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
@@ -194,19 +246,25 @@ def _be_the_leader(parts: Parts, effort: Effort, rng: np.random.Generator) -> Fi
         margin = min(margin, float((best * sums[-1]).sum() - (ahead * told).sum()))
     excess = max(0.0, -margin)
     text = f"leaders that look one round ahead pay at most {excess:.1e} more than the best policy, on {paths} paths"
-    return finding(margin >= -1e-9, text, 0, margin, margin=margin)
+    return judged(text, 0, {"leaders": agreement(excess)}, slack=margin)
 
 
 def _noise_maximum(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
     rate, n = 3.0, PAIRS
     draws = effort.samples(20_000)
-    z = parts.laplace(rate).perturbed(np.zeros((STEPS, STATES, ACTIONS)), draws, rng)
-    greatest = np.abs(z).max(axis=(2, 3)).mean(axis=1)
+    z = parts.laplace(rate).perturbed(np.zeros(SHAPE), draws, rng)
+    greatest = np.sort(np.abs(z).max(axis=(2, 3)).reshape(-1))
+    law = (1.0 - np.exp(-rate * greatest)) ** n
+    seen = np.arange(len(greatest) + 1) / len(greatest)
+    largest = float(max((law - seen[:-1]).max(), (seen[1:] - law).max()))
     exact = sum(1.0 / i for i in range(1, n + 1)) / rate
-    off = abs(float(greatest.mean()) - exact) / (float(greatest.std()) / sqrt(draws))
-    most, allowed = threshold(1), (1.0 + log(n)) / rate
-    text = f"mean {greatest.mean():.4f}, exactly {exact:.4f} ({off:.1f} standard errors), bound {allowed:.4f}"
-    return finding(off <= most and exact <= allowed, text, draws, most - off, mean=float(greatest.mean()), exact=exact)
+    chance, allowed = rates.distance(largest, len(greatest)), (1.0 + log(n)) / rate
+    text = (
+        f"mean {greatest.mean():.4f}, exactly {exact:.4f}, bound {allowed:.4f}; the distribution function is off by "
+        f"{largest:.4f} (p = {chance:.2g})"
+    )
+    margins = {"law": unsurprising(chance, 1)}
+    return judged(text, draws, margins, mean=float(greatest.mean()), exact=exact)
 
 
 # --- single steps -----------------------------------------------------------------------------------------------------
@@ -216,30 +274,30 @@ def _single_step_stability(parts: Parts, effort: Effort, rng: np.random.Generato
     world = SmallWorld.fixed()
     planner = bind(parts.oracle, world.domain)
     rate, draws, cases = 0.4, effort.samples(40_000), 6
-    worst, tests = -np.inf, 0
+    level = FALSE_ALARM / (2 * cases * ACTIONS ** (STEPS * STATES))
+    worst = np.inf
     for _ in range(cases):
-        total = rng.uniform(0.0, 3.0, size=(STEPS, STATES, ACTIONS))
+        total = rng.uniform(0.0, 3.0, size=SHAPE)
         estimate = np.zeros(total.shape)
         estimate[rng.integers(STEPS), rng.integers(STATES), rng.integers(ACTIONS)] = rng.uniform(0.5, 2.0)
         before, after = (
-            _policy_chances(planner.minimize(parts.laplace(rate).perturbed(costs, draws, rng)).actions)
+            _policy_counts(planner.minimize(parts.laplace(rate).perturbed(costs, draws, rng)).actions)
             for costs in (total, total + estimate)
         )
-        least = before * exp(-rate * estimate.sum())
-        error = np.sqrt((least * exp(-rate * estimate.sum()) + after + 1.0 / draws) / draws)
-        worst, tests = max(worst, float(((least - after) / error).max())), tests + len(before)
-    most = threshold(tests)
+        least = rates.chances_between(before, draws, level)[0] * exp(-rate * estimate.sum())
+        worst = min(worst, float((rates.chances_between(after, draws, level)[1] - least).min()))
     text = (
-        f"no policy is more than {max(worst, 0.0):.1f} standard errors below its bound, of {tests}; allowed {most:.1f}"
+        f"the chance of each policy is, up to limits that hold together, at least {worst:.1e} above its bound "
+        f"({cases} estimates)"
     )
-    return finding(worst <= most, text, 2 * draws * cases, most - worst, deviations=worst)
+    return judged(text, 2 * draws * cases, {"policies": worst}, slack=worst)
 
 
-def _policy_chances(actions: Actions) -> Floats:
+def _policy_counts(actions: Actions) -> Floats:
     """How often each policy `[h, s]` is chosen."""
     weights = ACTIONS ** np.arange(STEPS * STATES)
     codes = actions.reshape(len(actions), -1) @ weights
-    return np.bincount(codes, minlength=ACTIONS ** (STEPS * STATES)) / len(actions)
+    return np.bincount(codes, minlength=ACTIONS ** (STEPS * STATES)).astype(np.float64)
 
 
 def first_leads(margin: float, rate: float) -> float:
@@ -290,14 +348,12 @@ def _strong_stability_fails(parts: Parts, effort: Effort, rng: np.random.Generat
     weak = rate * step * step * (chances[0] * first[0] + (1.0 - chances[0]) * second[0])
     draws = effort.samples(100_000)
     z = parts.laplace(rate).perturbed(total[None, None], draws, rng)[:, 0, 0]
-    seen = float((multiply(z, first) < multiply(z, second)).mean())
-    off = abs(seen - chances[0]) / sqrt(chances[0] * (1.0 - chances[0]) / draws)
-    printed = abs(chances[0] - 0.609453) < 1e-6 and abs(chances[1] - 0.675248) < 1e-6
-    largest, most = _search(rng, effort.samples(10)), threshold(1)
+    count = int((multiply(z, first) < multiply(z, second)).sum())
+    off = rates.binomial(count, draws, chances[0])
+    largest = _search(rng, effort.samples(10))
     text = (
         f"p = {chances[0]:.6f}, then {chances[1]:.6f}: {decrease:.8f} > {strong:.9f}, and below the weak form's "
-        f"{weak:.6f}; drawn: {seen:.4f} ({off:.1f} standard errors). A search with visit chances of at least "
+        f"{weak:.6f}; drawn: {count / draws:.4f} (p = {off:.2g}). A search with visit chances of at least "
         f"{LEAST_CHANCE:g} finds a ratio of {largest:.1f}: no constant saves the strong form for Laplace noise"
     )
-    holds = printed and strong < decrease <= weak and off <= most
-    return finding(holds, text, draws, most - off, ratio=decrease / strong, largest=largest)
+    return judged(text, draws, {"drawn": unsurprising(off, 1)}, ratio=decrease / strong, largest=largest)

@@ -33,6 +33,11 @@ def chosen(names: Sequence[str]) -> list[Check]:
     return [known[name] for name in names] if names else list(known.values())
 
 
+def false_alarm(wanted: Sequence[Check]) -> float:
+    """The chance, at most, that one of these checks fails a right implementation: the sum of theirs."""
+    return sum(check.false_alarm.rate for check in wanted)
+
+
 def verify(wanted: Sequence[Check], effort: Effort, seed: int, parts: Parts | None = None) -> Iterator[Verified]:
     """Each check with its finding, as soon as it is there."""
     for check in wanted:

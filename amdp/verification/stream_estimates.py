@@ -18,7 +18,7 @@ from amdp.algorithms.switching import Epoch, Place, PolicySwitching
 from amdp.arrays import Actions, Floats, one_hot
 from amdp.chains import rows_of
 from amdp.mdp import Kernel, StationaryPolicies
-from amdp.verification.base import NO_CHANCE, Check, Effort, Finding, Parts, finding
+from amdp.verification.base import NO_CHANCE, Check, Effort, Finding, Parts, agreement, judged
 from amdp.verification.streams import RHYTHM
 
 STEPS = 600
@@ -37,7 +37,7 @@ def checks() -> list[Check]:
             "F_pi(t) the chance that a switch to pi is over; an epoch leaves out at most SAH/(eL) + C, C a switch",
             "everything: all that may happen in an epoch is enumerated, from every state and after every policy",
             "",
-            ("kept-policies",),
+            {"kept-policies": ("mean", "formula"), "long-attempts": ("left_out",)},
             _stream_estimates,
             NO_CHANCE,
             "the printed bound SAH/(eL) does not count the steps of a switch, which no estimate knows of",
@@ -132,5 +132,5 @@ def _stream_estimates(parts: Parts, effort: Effort, rng: np.random.Generator) ->
         f"what may be left out is; hedge-infinite, which follows a policy on, has means of up to {kept:.2f} times the "
         "loss"
     )
-    holds = worst <= 1.0 + ROUNDING and off <= ROUNDING and share <= 1.0
-    return finding(holds, text, 0, 1.0 + ROUNDING - worst, worst=worst, kept=kept, share=share)
+    margins = {"mean": 1.0 + ROUNDING - worst, "formula": agreement(off), "left_out": 1.0 - share}
+    return judged(text, 0, margins, worst=worst, kept=kept, share=share)

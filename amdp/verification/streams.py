@@ -3,12 +3,12 @@
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import product
-from math import ceil, log, sqrt
+from math import ceil, e, log, sqrt
 from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
-from scipy.stats import chi2
+from scipy.stats import gamma
 
 from amdp.algorithms.ftpl import Ftpl
 from amdp.algorithms.switching import Place, PolicySwitching, RenewedSwitching
@@ -18,18 +18,21 @@ from amdp.estimators import WholeTable
 from amdp.feedback import FullInformation, Weights
 from amdp.mdp import Kernel
 from amdp.threads import multiply
+from amdp.verification import rates
 from amdp.verification.base import (
     FALSE_ALARM,
     NO_CHANCE,
-    WIDE,
     Check,
     Effort,
     Finding,
     Parts,
     Verdict,
-    finding,
-    threshold,
+    agreement,
+    at_most,
+    judged,
+    unsurprising,
 )
+from amdp.verification.reference import Stream
 from amdp.verification.worlds import SmallWorld
 
 PLAYABLE = 1e6  # rounds or steps that are played within hours
@@ -51,7 +54,7 @@ def checks() -> list[Check]:
             "some l <= 2D has a policy that is at s' first after exactly l steps with chance at least 1 / (4D)",
             "the diameter by a linear program, first-passage chances of its policy",
             "",
-            ("lucky-diameter",),
+            {"lucky-diameter": ("chance", "diameter")},
             _hitting,
             NO_CHANCE,
         ),
@@ -61,7 +64,7 @@ def checks() -> list[Check]:
             "with l* <= 2D every target is met after exactly l* steps with chance p_g >= p* >= 1 / (4D)",
             "chances of the routes by forward products",
             "",
-            ("first-visits",),
+            {"first-visits": ("chances",), "long-attempts": ("bounds",)},
             _common_length,
             NO_CHANCE,
             "p_g is the chance to be at g after l* steps, which is what the procedure tests, not of a first visit",
@@ -71,20 +74,21 @@ def checks() -> list[Check]:
             "Theorem 31: correctness of switching (Lemma 5.6 of Chandrasekaran and Tewari)",
             "the state at the end of a switch has the law mu_pi^t of its time t",
             "the law",
-            "switches; chi-square test of states at their times",
-            ("unshifted-target",),
+            "switches: how often each state is met at each time",
+            {"unshifted-target": ("law",)},
             _switch_law,
-            f"{FALSE_ALARM:g}, by the chi-square approximation",
+            at_most("the binomial law"),
             "the target is drawn from the law at arrival, t + l*; with the law at t, as printed, it is false",
         ),
         Check(
             "switch-length",
             "Theorem 32: efficiency of switching (Lemma 5.7 of Chandrasekaran and Tewari)",
             "a switch takes at most (l* + D*) / p* <= 12 D^2 steps in expectation",
-            "the bounds; the exact mean of the length",
-            "switches, whose mean length is compared with the exact one",
-            ("slow-way-home", "unannounced-delay"),
+            "the bounds; the exact law of the length, by plain loops",
+            "switches, whose lengths are compared with that law",
+            {"slow-way-home": ("law",), "unannounced-delay": ("law",), "bounds-cut": ("bounds",)},
             _switch_length,
+            at_most("distance of an empirical distribution function (Massart 1990)"),
         ),
         Check(
             "noise-of-all-steps",
@@ -92,9 +96,9 @@ def checks() -> list[Check]:
             "E max - E min over policies of <mu, z> is at most 10/rate sqrt(SAT ln N), N policies",
             "occupancies of all policies, the bound",
             "draws of the noise",
-            ("scale-for-rate",),
+            {"scale-for-rate": ("spread",)},
             _noise_of_all_steps,
-            WIDE,
+            at_most("limits of a bounded mean (Maurer and Pontil 2009), of spreads cut at ten times the bound"),
         ),
         Check(
             "hedge-inequality",
@@ -102,7 +106,7 @@ def checks() -> list[Check]:
             "the sum of <p_t, l_t> - l_t(i) is at most ln N / rate + rate sum of <p_t, l_t^2>, on every path",
             "both sides, on each path",
             "",
-            ("contrary-hedge",),
+            {"contrary-hedge": ("regret",)},
             _hedge_inequality,
             NO_CHANCE,
         ),
@@ -110,18 +114,19 @@ def checks() -> list[Check]:
             "parameters-episodes",
             "Theorem 4: choices of rate and limit",
             "rate 1/sqrt(HSAK) and limit sqrt(SAK/H); the bound is below HK from some K on",
-            "the parameters; the least power of two from which the explicit bound says something",
+            "the parameters and the bound; the least power of two from which the bound says something",
             "the size of the noise",
-            ("scale-for-rate",),
+            {"scale-for-rate": ("noise",), "bounds-cut": ("bound",)},
             _parameters_episodes,
+            at_most("a sum of exponential variables has a Gamma law"),
         ),
         Check(
             "parameters-hedge",
             "Theorem 8: choices of rate and epochs",
             "rate S^(1/3) A^(-1/3) (DT)^(-2/3), (ST)^(2/3) A^(1/3) D^(-4/3) epochs; below T from some T on",
-            "the parameters; the least power of two from which the explicit bound says something",
+            "the parameters and the bound; the least power of two from which the bound says something",
             "",
-            ("swapped-epochs",),
+            {"swapped-epochs": ("parameters",), "bounds-cut": ("bound",)},
             _parameters_hedge,
             NO_CHANCE,
         ),
@@ -129,9 +134,9 @@ def checks() -> list[Check]:
             "parameters-ftpl-stream",
             "Theorem 7: choices of rate, limit and epochs",
             "rate S^(1/3) D^(-2/3) T^(-1/3), S^(2/3) A^(1/2) D^(-4/3) T^(5/6) epochs; below T from some T on",
-            "the parameters; the least power of two from which the explicit bound says something",
+            "the parameters and the bound; the least power of two from which the bound says something",
             "",
-            ("swapped-epochs",),
+            {"swapped-epochs": ("parameters",), "bounds-cut": ("bound",)},
             _parameters_ftpl_stream,
             NO_CHANCE,
         ),
@@ -185,9 +190,9 @@ def _hitting(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
         for y in range(len(rows)):
             chances = _first_passages(rows, times[y], y, int(2.0 * diameter))
             others = np.arange(len(rows)) != y
-            worst = min(worst, float(chances.max(axis=0)[others].min() * 4.0 * diameter))
+            worst = min(worst, float(chances.max(axis=0)[others].min() * 4.0 * entry.diameter.value))
     text = f"the best chance is at least {worst:.2f} times 1 / (4D); the diameters agree to {off:.0e}"
-    return finding(worst >= 1.0 and off < 1e-6, text, 0, worst - 1.0, ratio=worst)
+    return judged(text, 0, {"chance": worst - 1.0, "diameter": agreement(off, 1e-6)}, ratio=worst)
 
 
 def _common_length(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
@@ -203,7 +208,8 @@ def _common_length(parts: Parts, effort: Effort, rng: np.random.Generator) -> Fi
         worst = min(worst, routes.success * 4.0 * diameter)
         long = max(long, routes.length / (2.0 * diameter))
     text = f"p* is at least {worst:.2f} times 1 / (4D), l* at most {long:.2f} times 2D; chances agree to {off:.0e}"
-    return finding(worst >= 1.0 and long <= 1.0 and off < 1e-9, text, 0, worst - 1.0, ratio=worst, length=long)
+    margins = {"bounds": min(worst - 1.0, 1.0 - long), "chances": agreement(off)}
+    return judged(text, 0, margins, ratio=worst, length=long)
 
 
 # --- switches ---------------------------------------------------------------------------------------------------------
@@ -222,36 +228,34 @@ def _switch_law(parts: Parts, effort: Effort, rng: np.random.Generator) -> Findi
     law[0, 0] = 1.0
     for t in range(1, steps):
         law[t] = law[t - 1] @ RHYTHM[np.arange(3), [1, 0, 0]]
-    expected = counts.sum(axis=1, keepdims=True) * law
-    usual = expected >= 5.0
-    statistic = float(((counts - expected)[usual] ** 2 / expected[usual]).sum())
-    freedom = int(np.maximum(usual.sum(axis=1) - 1, 0).sum())
-    chance = float(chi2.sf(statistic, freedom))
-    text = f"chi-square {statistic:.1f}, {freedom} degrees of freedom, {int(counts.sum())} switches: p = {chance:.2g}"
-    return finding(chance > FALSE_ALARM, text, runs, chance, statistic=statistic, p_value=chance)
+    chances = rates.frequencies(counts, law)
+    least, tests = float(chances.min()), chances.size
+    text = f"of {tests} counts of states at times, {int(counts.sum())} switches, the least likely has p = {least:.2g}"
+    return judged(text, runs, {"law": unsurprising(least, tests)}, p_value=least)
 
 
 def _switch_length(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    worlds, steps, runs = 4, 1500, effort.samples(400)
-    worst = looser = off = 0.0
+    worlds, steps, runs = 4, 300, effort.samples(600)
+    worst, looser, chance = 0.0, 0.0, 1.0
     for _ in range(worlds):
         rows = _parked(rng)
         entry = _entry(parts, rows, steps)
         diameter = max(_least_times(rows, y).max() for y in range(len(rows)))
-        policy = rng.dirichlet(np.ones(2), size=len(rows))
-        moves = np.einsum("sa,say->sy", policy, rows)[None]
-        mean = float((1.0 - entry.finished(moves, Place(1, 0), steps)[0]).sum())
-        taken = np.array([len(entry.walk(Place(1, 0), policy, steps, rng).entering.states) for _ in range(runs)])
-        off = max(off, abs(float(taken.mean()) - mean) / (float(taken.std()) / sqrt(runs)))
-        worst = max(worst, mean / entry.expected_length, float(taken.mean()) / entry.expected_length)
+        actions = rng.integers(2, size=len(rows))
+        plain = Stream(rows.tolist(), entry.initial, steps, 1.0, 1)
+        plain.time, plain.state = 1, 2
+        over, policy = np.array(plain.entered(actions.tolist(), steps)), one_hot(actions, 2)
+        taken = np.array([len(entry.walk(Place(1, 2), policy, steps, rng).entering.states) for _ in range(runs)])
+        seen = (taken[:, None] <= np.arange(len(over))).mean(axis=0)
+        chance = min(chance, rates.distance(float(np.abs(seen - over).max()), runs))
+        worst = max(worst, float((1.0 - over).sum()) / entry.expected_length)
         looser = max(looser, entry.expected_length / (12.0 * diameter**2))
-    most = threshold(worlds)
     text = (
-        f"the mean is at most {worst:.2f} times its bound, and that {looser:.2f} times 12 D^2; switches took the exact "
-        f"mean up to {off:.1f} standard errors, allowed {most:.1f}"
+        f"the mean is at most {worst:.2f} times its bound, and that {looser:.2f} times 12 D^2; the law of the length "
+        f"differs with p = {chance:.2g} at least"
     )
-    holds = worst <= 1.0 and looser <= 1.0 and off <= most
-    return finding(holds, text, worlds * runs, 1.0 - max(worst, looser), share=worst, of_paper=looser)
+    margins = {"law": unsurprising(chance, worlds), "bounds": 1.0 - max(worst, looser)}
+    return judged(text, worlds * runs, margins, share=worst, of_paper=looser)
 
 
 # --- noise and Hedge --------------------------------------------------------------------------------------------------
@@ -272,9 +276,10 @@ def _noise_of_all_steps(parts: Parts, effort: Effort, rng: np.random.Generator) 
     sums = multiply(noise.reshape(draws, -1), where.reshape(len(every), -1).T)
     spread = sums.max(axis=1) - sums.min(axis=1)
     allowed = 10.0 / rate * sqrt(states * actions * steps * log(len(every)))
-    mean = float(spread.mean())
-    text = f"spread {mean:.2f} +- {float(spread.std()) / sqrt(draws):.2f}, bound {allowed:.1f}"
-    return finding(mean <= allowed, text, draws, 1.0 - mean / allowed, share=mean / allowed)
+    mean, most = float(spread.mean()), 10.0 * allowed
+    least = rates.lower_mean(np.minimum(spread, most), most, FALSE_ALARM)
+    text = f"spread {mean:.2f}, bound {allowed:.1f}"
+    return judged(text, draws, {"spread": 1.0 - least / allowed}, share=mean / allowed)
 
 
 def _hedge_inequality(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
@@ -297,7 +302,7 @@ def _hedge_inequality(parts: Parts, effort: Effort, rng: np.random.Generator) ->
         allowed = log(len(totals)) / rate + rate * squared
         worst = max(worst, (paid - float(totals.min())) / allowed)
     text = f"the regret is at most {worst:.3f} times the right side, on {paths} paths of {rounds} rounds"
-    return finding(worst <= 1.0, text, 0, 1.0 - worst, share=worst)
+    return judged(text, 0, {"regret": 1.0 - worst}, share=worst)
 
 
 # --- choices of the theorems ------------------------------------------------------------------------------------------
@@ -308,18 +313,32 @@ def _parameters_episodes(parts: Parts, effort: Effort, rng: np.random.Generator)
     steps, states, actions = domain.shape
     tuned: Any = parts.leader.tuned(domain, rounds, perturbation=parts.laplace)
     rate, limit = 1.0 / sqrt(steps * states * actions * rounds), ceil(sqrt(states * actions * rounds / steps))
-    sizes = np.abs(tuned.perturbation.perturbed(np.zeros(domain.shape), draws, rng)).mean(axis=(1, 2, 3)) * rate
-    off = abs(float(sizes.mean()) - 1.0) / (1.0 / sqrt(draws * steps * states * actions))  # |z| rate is Exp(1)
-    if off > threshold(1) or tuned.estimator.limit != limit:
-        text = f"noise of {sizes.mean():.3g} times its size, limit {tuned.estimator.limit}; {limit} was asked for"
-        return finding(False, text, draws, -off)
+    size = float(np.abs(tuned.perturbation.perturbed(np.zeros(domain.shape), draws, rng)).sum()) * rate
+    law = gamma(draws * steps * states * actions)  # of a sum of variables |z| rate, which are Exp(1)
+    chance = min(1.0, 2.0 * min(float(law.cdf(size)), float(law.sf(size))))
+    proved = sum(
+        (
+            steps * states * actions * rounds / (e * limit),
+            2.0 * steps * (1.0 + log(states * actions)) / rate,
+            3.0 * rate * steps**2 * states * actions * rounds,
+        )
+    )
+    bound = tuned.bound(domain, rounds)
+    off = abs(tuned.estimator.limit - limit) + (np.inf if bound is None else abs(bound.total / proved - 1.0))
 
     def share(k: int) -> float:
-        bound = Ftpl.tuned(domain, k).bound(domain, k)
-        assert bound is not None
-        return bound.total / (steps * k)
+        found = Ftpl.tuned(domain, k).bound(domain, k)
+        assert found is not None
+        return found.total / (steps * k)
 
-    return _from_where_on("K", f"{steps} steps, {states} states, {actions} actions", _least(share), draws)
+    least = _least(share)
+    text = (
+        f"noise of {size / (draws * steps * states * actions):.3g} times its size (p = {chance:.2g}), limit "
+        f"{tuned.estimator.limit}; the bound says something from K = {least:.2g} on ({steps} steps, {states} states, "
+        f"{actions} actions)"
+    )
+    margins = {"noise": unsurprising(chance, 1), "bound": agreement(off)}
+    return _within_reach(judged(text, draws, margins, least=least))
 
 
 def _parameters_hedge(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
@@ -328,7 +347,12 @@ def _parameters_hedge(parts: Parts, effort: Effort, rng: np.random.Generator) ->
         rate = (states / actions) ** (1 / 3) * (diameter * steps) ** (-2 / 3)
         return rate, (states * steps) ** (2 / 3) * actions ** (1 / 3) * diameter ** (-4 / 3)
 
-    return _stream(parts.hedge_stream, wanted)
+    def proved(tuned: Any) -> float:
+        steps, states, actions = tuned.entry.kernel.shape
+        penalty = states * log(actions) / tuned.rate
+        return float(penalty + tuned.rate * tuned.length * states * actions * steps)
+
+    return _stream(parts.hedge_stream, wanted, proved)
 
 
 def _parameters_ftpl_stream(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
@@ -337,29 +361,44 @@ def _parameters_ftpl_stream(parts: Parts, effort: Effort, rng: np.random.Generat
         rate = states ** (1 / 3) * diameter ** (-2 / 3) * steps ** (-1 / 3)
         return rate, states ** (2 / 3) * actions**0.5 * diameter ** (-4 / 3) * steps ** (5 / 6)
 
-    return _stream(parts.ftpl_stream, wanted)
+    def proved(tuned: Any) -> float:
+        steps, states, actions = tuned.entry.kernel.shape
+        penalty = 10.0 * states * sqrt(actions * steps * log(actions)) / tuned.rate
+        stability = 3.0 * tuned.rate * tuned.length * states * actions * steps
+        return float(penalty + stability + states * actions * steps / (e * tuned.limit))
+
+    return _stream(parts.ftpl_stream, wanted, proved)
 
 
-def _stream(kind: Any, wanted: Callable[[PolicySwitching], tuple[float, float]]) -> Finding:
+def _stream(
+    kind: Any, wanted: Callable[[PolicySwitching], tuple[float, float]], proved: Callable[[Any], float]
+) -> Finding:
+    """Rate and epochs of the theorem; the bound: what is proved without switches, and twice the steps of switches."""
     steps = 10**9
     entry = RenewedSwitching(Kernel.homogeneous(RHYTHM, steps))
     tuned = kind.tuned(entry)
     rate, wished = wanted(entry)
     epochs = ceil(steps / ceil(steps / round(wished)))  # all but the last of equal length
-    if abs(tuned.rate / rate - 1.0) > 1e-9 or tuned.epochs != epochs:
-        text = f"rate {tuned.rate:.3g}, {tuned.epochs} epochs; {rate:.3g} and {epochs} were asked for"
-        return finding(False, text, 0, -1.0)
+    lost = 2.0 * (tuned.epochs - 1) * entry.expected_length + tuned.epochs * tuned.window
+    off = abs(tuned.bound.total / (proved(tuned) + lost) - 1.0)
     least = _least(lambda steps: kind.tuned(RenewedSwitching(Kernel.homogeneous(RHYTHM, steps))).bound.total / steps)
-    return _from_where_on("T", f"3 states, diameter {entry.diameter.value:.1f}", least, 0)
-
-
-def _from_where_on(letter: str, world: str, least: float, samples: int) -> Finding:
-    found = finding(
-        True, f"the bound says something from {letter} = {least:.2g} on ({world})", samples, 0.0, least=least
+    text = (
+        f"rate {tuned.rate:.3g}, {tuned.epochs} epochs; {rate:.3g} and {epochs} were asked for; the bound says "
+        f"something from T = {least:.2g} on (3 states, diameter {entry.diameter.value:.1f})"
     )
-    return found if least <= PLAYABLE else replace(found, verdict=Verdict.OUT_OF_REACH)
+    margins = {
+        "parameters": agreement(abs(tuned.rate / rate - 1.0) + abs(tuned.epochs - epochs)),
+        "bound": agreement(off),
+    }
+    return _within_reach(judged(text, 0, margins, least=least))
+
+
+def _within_reach(found: Finding) -> Finding:
+    """Out of reach if it holds, and its bound says something only beyond what can be played."""
+    far = found.verdict is Verdict.HOLDS and found.figures["least"] > PLAYABLE
+    return replace(found, verdict=Verdict.OUT_OF_REACH) if far else found
 
 
 def _least(share: Callable[[int], float]) -> float:
-    """The least power of two, up to 2^60, from which the share of the trivial bound stays below 1."""
-    return next((2.0**power for power in range(1, 61) if share(2**power) < 1.0), np.inf)
+    """The least power of two, up to 2^54, from which the share of the trivial bound stays below 1."""
+    return next((2.0**power for power in range(1, 55) if share(2**power) < 1.0), np.inf)

@@ -10,29 +10,41 @@ from scipy.stats import binom
 
 from amdp.algorithms.ftpl import laplace_rate, resampling_limit
 from amdp.arrays import Actions, Floats, one_hot
-from amdp.confidence import BernsteinBox, Radius
+from amdp.confidence import BernsteinBox
+from amdp.dynamics import Pairs, Segment
 from amdp.feedback import Bandit
-from amdp.mdp import MarkovPolicies
+from amdp.mdp import Kernel, MarkovPolicies
+from amdp.oracles.base import bind
+from amdp.verification import rates, reference
 from amdp.verification.base import (
     FALSE_ALARM,
     NO_CHANCE,
-    NORMAL,
-    WIDE,
     Check,
     Effort,
     Finding,
     Parts,
-    finding,
-    threshold,
+    agreement,
+    at_most,
+    judged,
+    unsurprising,
 )
-from amdp.verification.estimates import greatest_chances, optimistic_leaders, truncated_moment
-from amdp.verification.worlds import ACTIONS, PAIRS, STATES, STEPS, SmallWorld, laplace, leaders, occupancies
+from amdp.verification.worlds import (
+    ACTIONS,
+    INITIAL,
+    PAIRS,
+    SHAPE,
+    STEPS,
+    SmallWorld,
+    extended_value_iteration,
+    leaders,
+    occupancies,
+)
 
 ROUNDS = 120
 DELTA = 0.02
 TERMS = ("error", "bias1", "est_reg", "bias2", "regret")
-DRAWS = 1_000  # noise that stands for its law
 SCALE = 0.1  # of the radius in games: at full size the sets stay vacuous for thousands of rounds
+NARROW = 0.9  # how wide intervals that were narrowed may be, on average
 
 
 def checks() -> list[Check]:
@@ -43,10 +55,10 @@ def checks() -> list[Check]:
             "Lemma 14: the confidence sets hold the true kernel (Lemma 2 of Jin et al.)",
             "with chance at least 1 - 4 delta the true kernel is in all sets",
             "the share of failures that is allowed, as a quantile of the binomial law",
-            "paths of a uniform player, with sets narrowed after each",
-            ("tight-radius",),
+            "long paths of one policy, with sets narrowed after each until they say something",
+            {"tight-radius": ("held",), "frozen-sets": ("narrowed",)},
             _coverage,
-            f"{FALSE_ALARM:g}, a quantile of the binomial law",
+            at_most("a quantile of the binomial law, at a chance of 4 delta each"),
         ),
         Check(
             "nestedness",
@@ -54,7 +66,7 @@ def checks() -> list[Check]:
             "P_{k+1} is inside P_k",
             "the ends of all intervals, on each path",
             "",
-            ("boxes-not-nested",),
+            {"boxes-not-nested": ("nested",), "frozen-sets": ("narrowed",)},
             _nestedness,
             NO_CHANCE,
         ),
@@ -62,91 +74,155 @@ def checks() -> list[Check]:
             "radius",
             "appendix B.2.1: the confidence radius",
             "intervals are the mean -+ 4 sqrt(mean ln(10HSAK/delta) / n) + 10 ln(10HSAK/delta) / n, intersected",
-            "all intervals after each path, from counts by hand",
+            "all intervals, by plain loops over the counts, at full size until they say something",
             "",
-            ("tight-radius",),
+            {
+                "tight-radius": ("ends",),
+                "boxes-not-nested": ("ends",),
+                "narrowed-at-powers-of-two": ("ends",),
+                "frozen-sets": ("narrowed",),
+            },
             _radius,
             NO_CHANCE,
             "the index i of the printed radius is read as k; a row that was never visited is the whole simplex",
         ),
         Check(
+            "be-the-leader-sets",
+            "Lemma: bounding the error term with unknown transitions",
+            "sum over k = 0..K of V(pi_{k+1}; l_k, P_{k+1}) <= min over P_K of V(pi; l_{0:K}, P), for one noise l_0: "
+            "leaders that look one round ahead, over sets that shrink",
+            "the inequality for each draw of the noise, on each path",
+            "",
+            {"boxes-not-nested": ("leaders",), "pessimism": ("leaders",), "frozen-sets": ("narrowed",)},
+            _be_the_leader_sets,
+            NO_CHANCE,
+        ),
+        Check(
             "unknown-terms",
-            "Theorem 17, Theorem 24: EstReg and Bias2, beside Error and Bias1 (appendix B.2.2)",
-            "EstReg <= 2H(1+ln SA)/rate + 3 rate H^2 SAK + 8 delta KHL; Bias2 is what v/q (1-(1-q)^L) - 1 leaves of "
-            "the losses, at most 0 on average while the sets hold the kernel; Error and Bias1 are measured",
-            "the optimistic kernel of each round; the bound; the expectation of Bias2, given the law",
-            "games of FTPL over boxes; the law by plain extended value iteration on common noise",
-            ("wrong-step", "tripled-weights"),
+            "Theorem 24: Bias2, beside EstReg, Error and Bias1 (appendix B.2.2)",
+            "Bias2 is what v/q (1-(1-q)^L) - 1 leaves of the losses; v is at most q while the sets hold the kernel, so "
+            "that it is at most 0 on average; EstReg, Error and Bias1 are measured",
+            "the optimistic kernel of each round; true and greatest chances of the policies that were played",
+            "games of FTPL over boxes, and in each round the estimate of one more, by plain loops",
+            {"wrong-step": ("greatest_chances",), "tripled-weights": ("bias2",), "frozen-sets": ("narrowed",)},
             _unknown_terms,
-            f"{NORMAL}, for Bias2; for EstReg {WIDE}",
+            at_most("differences of two draws from one law are symmetric (de la Pena 1999)"),
         ),
     ]
 
 
-def _walks(world: SmallWorld, rng: np.random.Generator) -> Any:
-    uniform = np.full((STEPS, STATES, ACTIONS), 1.0 / ACTIONS)
-    return world.kernel.walk(uniform, 0, rng.random((STEPS, 2)))
+def _walk(world: SmallWorld, rng: np.random.Generator) -> Segment:
+    uniform = np.full(SHAPE, 1.0 / ACTIONS)
+    return world.kernel.walk(uniform, INITIAL, rng.random((STEPS, 2)))
 
 
-def _start(parts: Parts, radius: Radius) -> BernsteinBox:
-    return parts.box.vacuous((STEPS, STATES, ACTIONS), radius)
+def _narrowed(widths: Floats) -> float:
+    """The margin of sets that have left the whole simplex."""
+    return NARROW - float(widths.mean())
 
 
 def _coverage(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    runs, failed = effort.samples(60), 0
-    world = SmallWorld.fixed()
-    radius = parts.radius((STEPS, STATES, ACTIONS), ROUNDS, DELTA)
+    """One action, two states that are rarely left, ten steps: all rows but the first are visited often."""
+    runs, failed, rounds, shape = effort.samples(12), 0, 1_800, (10, 2, 1)
+    rows = np.tile(np.array([[[0.95, 0.05]], [[0.05, 0.95]]]), (shape[0], 1, 1, 1))
+    kernel, radius = Kernel(rows), parts.radius(shape, rounds, DELTA)
+    alone = np.ones(shape)
+    widths = []
     for _ in range(runs):
-        box, held = _start(parts, radius), True
-        for _ in range(ROUNDS):
-            box = box.narrow(_walks(world, rng))
-            held = held and box.contains(world.kernel) and box.fallbacks == 0
-        failed += not held
+        box = parts.box.vacuous(shape, radius)
+        for uniforms in rng.random((rounds, shape[0], 2)):
+            box = box.narrow(kernel.walk(alone, INITIAL, uniforms))
+        # Sets are nested unless they were started again: in the last one is in all.
+        failed += not box.contains(kernel) or box.fallbacks > 0
+        widths.append((box.upper - box.lower)[1:-1].mean())
     most = int(binom.isf(FALSE_ALARM, runs, 4 * DELTA))
-    text = f"{failed} of {runs} paths left the sets; allowed {most}, at a chance of {4 * DELTA:g} each"
-    return finding(failed <= most, text, runs, most - failed, failed=failed)
+    text = (
+        f"{failed} of {runs} paths left the sets, whose intervals are {np.mean(widths):.2f} wide in the end; allowed "
+        f"{most}, at a chance of {4 * DELTA:g} each"
+    )
+    return judged(text, runs, {"held": most - failed, "narrowed": _narrowed(np.array(widths))}, failed=failed)
 
 
 def _nestedness(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
     world = SmallWorld.fixed()
-    box = _start(parts, Radius.paper((STEPS, STATES, ACTIONS), ROUNDS, DELTA, scale=SCALE))
+    box = parts.box.vacuous(SHAPE, parts.radius(SHAPE, ROUNDS, DELTA, scale=SCALE))
     rounds, worst = effort.samples(300), 0.0
     for _ in range(rounds):
-        narrower = box.narrow(_walks(world, rng))
+        narrower = box.narrow(_walk(world, rng))
         if narrower.fallbacks == box.fallbacks:  # an empty intersection starts again, and is counted
             wider = max((box.lower - narrower.lower).max(), (narrower.upper - box.upper).max())
             worst = max(worst, float(wider))
         box = narrower
-    text = f"intervals of {rounds} rounds grow by at most {worst:.1e}"
-    return finding(worst <= 1e-12, text, 0, -worst, growth=worst)
+    width = (box.upper - box.lower)[0, INITIAL]
+    text = (
+        f"intervals of {rounds} rounds grow by at most {worst:.1e}; those of the first step end {width.mean():.2f} wide"
+    )
+    return judged(text, 0, {"nested": agreement(worst), "narrowed": _narrowed(width)}, growth=worst)
 
 
 def _radius(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    world, shape = SmallWorld.fixed(), (STEPS, STATES, ACTIONS)
-    box = _start(parts, parts.radius(shape, ROUNDS, DELTA))
-    counts = np.zeros((*shape, STATES))
-    lower, upper = np.zeros(counts.shape), np.ones(counts.shape)
-    rounds, worst = effort.samples(120), 0.0
-    term = log(10 * STEPS * STATES * ACTIONS * ROUNDS / DELTA)
-    for _ in range(rounds):
-        path = _walks(world, rng)
+    world, rounds = SmallWorld.fixed(), effort.samples(2_000)
+    box = parts.box.vacuous(SHAPE, parts.radius(SHAPE, rounds, DELTA))
+    plain = reference.over_sets(SHAPE, INITIAL, 1.0, 1, rounds, DELTA, 1.0)
+    worst = 0.0
+    for k in range(rounds):
+        path = _walk(world, rng)
         box = box.narrow(path)
-        for h in range(STEPS - 1):
-            row = h, path.states[h], path.actions[h]
-            counts[(*row, path.states[h + 1])] += 1
-            visits = counts[row].sum()
-            mean = counts[row] / visits
-            width = 4.0 * np.sqrt(mean * term / visits) + 10.0 * term / visits
-            lower[row], upper[row] = np.maximum(lower[row], mean - width), np.minimum(upper[row], mean + width)
-        worst = max(worst, float(np.abs(box.lower - lower)[:-1].max()), float(np.abs(box.upper - upper)[:-1].max()))
-    text = f"the ends of intervals differ by at most {worst:.1e} from those by hand, in {rounds} rounds"
-    return finding(worst <= 1e-12, text, 0, 1e-12 - worst, difference=worst)
+        plain.observe(list(zip(path.states.tolist(), path.actions.tolist(), strict=True)))
+        if k % 10 == 0 or k == rounds - 1:
+            ends = (box.lower, plain.lower), (box.upper, plain.upper)
+            worst = max(worst, *(float(np.abs(one - np.array(other))[:-1].max()) for one, other in ends))
+    width = (box.upper - box.lower)[0, INITIAL]
+    text = (
+        f"the ends of intervals differ by at most {worst:.1e} from plain loops, in {rounds} rounds; those of the first "
+        f"step end {width.mean():.2f} wide"
+    )
+    return judged(text, 0, {"ends": agreement(worst), "narrowed": _narrowed(width)}, difference=worst)
+
+
+def _be_the_leader_sets(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
+    """Each draw of the noise leads its own row of optimistic pairs of policy and kernel along one row of sets.
+
+    The first set has seen some paths already, and most rounds bring no loss: what the sets do is not drowned.
+    """
+    world, rounds, draws, paths = SmallWorld.fixed(), 30, 8, effort.samples(8)
+    excess, widths = -np.inf, []
+    for _ in range(paths):
+        box = parts.box.vacuous(SHAPE, parts.radius(SHAPE, rounds, DELTA, scale=0.02))
+        for _ in range(10):
+            box = box.narrow(_walk(world, rng))
+        sums = estimate = parts.laplace(1.0).perturbed(np.zeros(SHAPE), draws, rng)
+        paid, started_again = np.zeros(draws), box.fallbacks
+        for _ in range(rounds):
+            paid += (_optimistic_occupancies(parts, box, sums) * estimate).sum(axis=(1, 2, 3))
+            excess = max(excess, float((paid - extended_value_iteration(box.lower, box.upper, sums)[1]).max()))
+            box = box.narrow(_walk(world, rng))
+            if box.fallbacks > started_again:  # an empty intersection: these sets do not shrink
+                break
+            told = np.zeros(SHAPE)
+            told[tuple(rng.integers(0, SHAPE))] = float(rng.random() < 0.2)
+            estimate = np.repeat(told[None], draws, axis=0)
+            sums = sums + estimate
+        widths.append((box.upper - box.lower)[0, INITIAL].mean())
+    text = (
+        f"leaders that look one round ahead pay at most {max(excess, 0.0):.1e} more than the cheapest pair of the last "
+        f"set, on {paths} paths with {draws} draws each; intervals of the first step end {np.mean(widths):.2f} wide"
+    )
+    return judged(text, 0, {"leaders": agreement(excess), "narrowed": _narrowed(np.array(widths))}, excess=excess)
+
+
+def _optimistic_occupancies(parts: Parts, box: BernsteinBox, costs: Floats) -> Floats:
+    """Where the cheapest pair of policy and kernel for each of `costs` `[n, h, s, a]` is, `[n, h, s, a]`."""
+    actions = bind(parts.oracle, MarkovPolicies(box, INITIAL)).minimize(costs).actions
+    values = box.cheapest(costs).values
+    kernels = [box.optimistic_kernel(one).p for one in values]
+    return np.stack([occupancies(p, policy[None])[0] for p, policy in zip(kernels, actions, strict=True)])
 
 
 # --- the four terms ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Terms:
     """One game: what each term adds to the regret."""
 
@@ -155,8 +231,9 @@ class Terms:
     est_reg: float
     bias2: float
     regret: float
-    unforeseen: float  # Bias2, less its expectation given the history
-    unforeseen_square: float  # the sum of its squared steps
+    unforeseen: Floats  # [k], the step of Bias2, less that of another draw of the same law
+    shortfall: float  # how far a greatest chance is below the true one, at most, while the set holds the kernel
+    width: float  # of the intervals of the first step, in the end
 
 
 def value(p: Floats, policy: Actions, costs: Floats) -> float:
@@ -164,68 +241,96 @@ def value(p: Floats, policy: Actions, costs: Floats) -> float:
     return float((occupancies(p, policy[None])[0] * costs).sum())
 
 
+@dataclass(frozen=True, eq=False)
+class _Seen:
+    """One round."""
+
+    policy: Actions
+    optimistic: Floats  # the kernel of the leader
+    table: Floats
+    estimate: Floats
+    other: Floats  # another estimate, by plain loops
+
+
 def game(parts: Parts, rounds: int, rng: np.random.Generator) -> Terms:
     """Play over boxes, and find the optimistic kernel of every round from the noise that the learner drew."""
     world = SmallWorld.fixed()
-    domain = MarkovPolicies(_start(parts, Radius.paper((STEPS, STATES, ACTIONS), rounds, DELTA, scale=SCALE)))
+    domain = MarkovPolicies(parts.box.vacuous(SHAPE, parts.radius(SHAPE, rounds, DELTA, scale=SCALE)), INITIAL)
     rate, limit = laplace_rate(domain, rounds), resampling_limit(domain, rounds)
-    learner = parts.ftpl(rate, limit)
-    means = rng.uniform(size=(STEPS, STATES, ACTIONS))
+    learner, plain = parts.ftpl(rate, limit), reference.over_sets(SHAPE, INITIAL, rate, limit, rounds, DELTA, SCALE)
+    means = rng.uniform(size=SHAPE)
     source: Any = learner.start(domain, rng)
-    noise = laplace(DRAWS, rate, rng)
-    expected: list[Floats] = []
-    seen: list[tuple[Actions, Floats, Floats, Floats]] = []
+    seen: list[_Seen] = []
+    shortfall = 0.0
     for _ in range(rounds):
-        table = (rng.random(means.shape) < means).astype(np.float64)
+        table = (rng.random(SHAPE) < means).astype(np.float64)
         twin = deepcopy(rng)  # draws the same noise again, so that the costs of the leader are known
         policy = source.draw(rng).argmax(axis=2).astype(np.int32)
         costs = source.perturbation.perturbed(source.total, 1, twin)[0]
         box = source.domain.dynamics
         optimistic = box.optimistic_kernel(box.cheapest(costs[None]).values[0]).p
-        expected.append(_expected_estimate(box, source.total + noise, limit) * table)
-        segment = world.kernel.walk(one_hot(policy, ACTIONS), 0, rng.random((STEPS, 2)))
+        shortfall = max(shortfall, _shortfall(world, box, policy))
+        segment = world.kernel.walk(one_hot(policy, ACTIONS), INITIAL, rng.random((STEPS, 2)))
         weights = learner.weigh(source, segment, rng)
         told = learner.learn(source, Bandit.told(table, segment, weights)).total - source.total
         source = learner.learn(learner.observe(source, segment), Bandit.told(table, segment, weights))
-        seen.append((policy, optimistic, table, told))
-    tables, estimates = np.array([one[2] for one in seen]), np.array([one[3] for one in seen])
-    best = leaders(world.p, tables.sum(axis=0)[None])[0]
-    at_best = occupancies(world.p, best[None])[0]
+        seen.append(_Seen(policy, optimistic, table, told, _plain_estimate(plain, world, table, rng)))
+        path = list(zip(segment.states.tolist(), segment.actions.tolist(), strict=True))
+        plain.learn(path, weights.values.tolist(), table.tolist())
+        plain.observe(path)
+    last = source.domain.dynamics
+    return _terms(world, seen, shortfall, float((last.upper - last.lower)[0, INITIAL].mean()))
+
+
+def _shortfall(world: SmallWorld, box: BernsteinBox, policy: Actions) -> float:
+    if not box.contains(world.kernel):
+        return 0.0
+    greatest = box.greatest_visits(one_hot(policy[None], ACTIONS), INITIAL, Pairs.all(SHAPE)).reshape(SHAPE)
+    return float((occupancies(world.p, policy[None])[0] - greatest).max())
+
+
+def _plain_estimate(plain: reference.Episodes, world: SmallWorld, table: Floats, rng: np.random.Generator) -> Floats:
+    """The estimate of a round that the reference plays from the same history."""
+    path = reference.walked(world.p.tolist(), plain.drawn(rng), INITIAL, rng)
+    estimate = np.zeros(SHAPE)
+    for h, (s, a) in enumerate(path):
+        estimate[h, s, a] = plain.counted(path, h, rng) * table[h, s, a]
+    return estimate
+
+
+def _terms(world: SmallWorld, seen: list[_Seen], shortfall: float, width: float) -> Terms:
+    total = np.sum([one.table for one in seen], axis=0)
+    at_best = occupancies(world.p, leaders(world.p, total[None]))[0]
     sums = np.zeros(3)
-    for policy, optimistic, table, told in seen:
-        real, dreamed = value(world.p, policy, table), value(optimistic, policy, table)
-        hoped = value(optimistic, policy, told)
-        sums += (real - dreamed, dreamed - hoped, hoped - float((at_best * told).sum()))
-    each = (at_best * (estimates - tables)).sum(axis=(1, 2, 3))
-    unforeseen = (at_best * (estimates - np.array(expected))).sum(axis=(1, 2, 3))
-    regret = sum(value(world.p, one[0], one[2]) for one in seen) - float((at_best * tables).sum())
-    return Terms(
-        sums[0], sums[1], sums[2], float(each.sum()), regret, float(unforeseen.sum()), float((unforeseen**2).sum())
-    )
-
-
-def _expected_estimate(box: BernsteinBox, costs: Floats, limit: int) -> Floats:
-    """`(v / q) (1 - (1-q)^L)` for every pair: visited with chance `v`, tried with chance `q`."""
-    policies = optimistic_leaders(box.lower, box.upper, costs)
-    visited = occupancies(SmallWorld.fixed().p, policies).mean(axis=0)
-    tried = greatest_chances(box.lower, box.upper, policies).mean(axis=0)
-    expected: Floats = visited * truncated_moment(tried, limit, 1)
-    return expected
+    for one in seen:
+        real, dreamed = value(world.p, one.policy, one.table), value(one.optimistic, one.policy, one.table)
+        hoped = value(one.optimistic, one.policy, one.estimate)
+        sums += (real - dreamed, dreamed - hoped, hoped - float((at_best * one.estimate).sum()))
+    bias2 = sum(float((at_best * (one.estimate - one.table)).sum()) for one in seen)
+    unforeseen = np.array([float((at_best * (one.estimate - one.other)).sum()) for one in seen])
+    regret = sum(value(world.p, one.policy, one.table) for one in seen) - float((at_best * total).sum())
+    error, bias1, est_reg = sums.tolist()
+    return Terms(error, bias1, est_reg, bias2, regret, unforeseen, shortfall, width)
 
 
 def _unknown_terms(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
     games = [game(parts, ROUNDS, rng) for _ in range(effort.samples(4))]
-    domain = MarkovPolicies(BernsteinBox.vacuous((STEPS, STATES, ACTIONS)))
+    domain = MarkovPolicies(BernsteinBox.vacuous(SHAPE), INITIAL)
     rate, limit = laplace_rate(domain, ROUNDS), resampling_limit(domain, ROUNDS)
     allowed = 2.0 * STEPS * (1.0 + log(PAIRS)) / rate + 3.0 * rate * STEPS**2 * PAIRS * ROUNDS
     allowed += 8.0 * DELTA * ROUNDS * STEPS * limit
     means = {name: float(np.mean([getattr(one, name) for one in games])) for name in TERMS}
-    off = abs(sum(one.unforeseen for one in games)) / np.sqrt(sum(one.unforeseen_square for one in games))
-    most, trivial = threshold(1), STEPS * ROUNDS
-    vacuous = ", vacuous: no learner loses more than" if allowed > trivial else ", of at most"
+    differences = np.concatenate([one.unforeseen for one in games])
+    chance = min(rates.symmetric(differences, 1.0), rates.symmetric(np.sign(differences), 1.0))
+    width, shortfall = np.array([one.width for one in games]), max(one.shortfall for one in games)
     text = (
-        f"Error {means['error']:.2f}, Bias1 {means['bias1']:.2f}, EstReg {means['est_reg']:.2f} (bound {allowed:.0f}"
-        f"{vacuous} {trivial}), Bias2 {means['bias2']:.2f} ({off:.1f} standard deviations from its expectation, "
-        f"allowed {most:.1f}); regret {means['regret']:.2f}"
+        f"Error {means['error']:.2f}, Bias1 {means['bias1']:.2f}, EstReg {means['est_reg']:.2f} (its bound "
+        f"{allowed:.0f} is not judged: no learner loses more than {STEPS * ROUNDS}), Bias2 {means['bias2']:.2f} "
+        f"(p = {chance:.2g}); regret {means['regret']:.2f}; intervals of the first step end {width.mean():.2f} wide"
     )
-    return finding(off <= most and means["est_reg"] <= allowed, text, len(games), most - off, **means)
+    margins = {
+        "bias2": unsurprising(chance, 2),
+        "greatest_chances": agreement(shortfall),
+        "narrowed": _narrowed(width),
+    }
+    return judged(text, len(games) * ROUNDS, margins, **means)

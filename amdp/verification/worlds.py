@@ -1,21 +1,23 @@
-"""A small world, and the law of the perturbed leader in it by plain array operations: no oracle, no compiled code."""
+"""A small world, and what policies do in it by plain array operations: no oracle, no compiled code."""
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import Self
 
 import numpy as np
 
-from amdp.arrays import Actions, Floats
+from amdp.arrays import Actions, Bools, Floats
 from amdp.mdp import Kernel, MarkovPolicies
 
-STEPS, STATES, ACTIONS = 3, 2, 2
+STEPS, STATES, ACTIONS, INITIAL = 3, 3, 2, 1
+SHAPE = STEPS, STATES, ACTIONS
 PAIRS = STATES * ACTIONS
 
 
 @dataclass(frozen=True, eq=False)
 class SmallWorld:
-    """Three steps, two states, two actions: small enough that every law can be known."""
+    """Three steps, three states, two actions, not from state 0 on: small enough that every policy can be listed."""
 
     p: Floats  # [h, s, a, y]
 
@@ -32,7 +34,7 @@ class SmallWorld:
     @property
     def domain(self) -> MarkovPolicies:
         """All Markov policies."""
-        return MarkovPolicies(self.kernel)
+        return MarkovPolicies(self.kernel, INITIAL)
 
 
 def leaders(p: Floats, costs: Floats) -> Actions:
@@ -47,16 +49,29 @@ def leaders(p: Floats, costs: Floats) -> Actions:
     return actions
 
 
-def occupancies(p: Floats, actions: Actions) -> Floats:
-    """Where policies `[n, h, s]` are, `[n, h, s, a]`, from state 0."""
+def occupancies(p: Floats, actions: Actions, initial: int = INITIAL) -> Floats:
+    """Where policies `[n, h, s]` are, `[n, h, s, a]`."""
     n, steps, states = actions.shape
     result = np.zeros((n, steps, states, p.shape[2]))
     at = np.zeros((n, states))
-    at[:, 0] = 1.0
+    at[:, initial] = 1.0
     for h in range(steps):
         result[:, h] = at[:, :, None] * (actions[:, h, :, None] == np.arange(p.shape[2]))
         at = np.einsum("nsa,say->ny", result[:, h], p[h])
     return result
+
+
+def paths(p: Floats, actions: Actions, rng: np.random.Generator) -> Bools:
+    """The pairs `[n, h, s, a]` that one path of each policy `[n, h, s]` meets."""
+    n, steps, states = actions.shape
+    met = np.zeros((n, steps, states, p.shape[2]), dtype=bool)
+    each, at = np.arange(n), np.full(n, INITIAL)
+    for h in range(steps):
+        chosen = actions[each, h, at]
+        met[each, h, at, chosen] = True
+        below = p[h, at, chosen].cumsum(axis=1)
+        at = (below < rng.random((n, 1)) * below[:, -1:]).sum(axis=1)
+    return met
 
 
 def laplace(n: int, rate: float, rng: np.random.Generator) -> Floats:
@@ -64,7 +79,43 @@ def laplace(n: int, rate: float, rng: np.random.Generator) -> Floats:
     return rng.laplace(scale=1.0 / rate, size=(n, STEPS, STATES, ACTIONS))
 
 
-def mean_occupancy(p: Floats, total: Floats, noise: Floats) -> tuple[Floats, Floats]:
-    """Where the leader of `total` plus noise is, `[h, s, a]`, and the standard error of this mean."""
-    found = occupancies(p, leaders(p, total + noise))
-    return found.mean(axis=0), found.std(axis=0) / np.sqrt(len(noise))
+# --- over boxes -------------------------------------------------------------------------------------------------------
+
+
+def least_expectations(lower: Floats, upper: Floats, values: Floats) -> Floats:
+    """The least expectations `[n, s, a]` of values `[n, y]` between the ends `[s, a, y]`: cheapest first."""
+    order, each = np.argsort(values, axis=1), np.arange(len(values))
+    total = np.einsum("say,ny->nsa", lower, values)
+    left = np.repeat(1.0 - lower.sum(axis=2)[None], len(values), axis=0)
+    for y in order.T:
+        more = np.minimum((upper - lower)[:, :, y].transpose(2, 0, 1), left)
+        total += more * values[each, y][:, None, None]
+        left -= more
+    return np.asarray(total)
+
+
+def extended_value_iteration(lower: Floats, upper: Floats, costs: Floats) -> tuple[Actions, Floats]:
+    """The policies `[n, h, s]` of the cheapest pairs of policy and kernel for `costs` `[n, h, s, a]`, what they pay."""
+    n, steps, states, _ = costs.shape
+    actions = np.empty((n, steps, states), dtype=np.int32)
+    ahead = np.zeros((n, states))
+    for h in reversed(range(steps)):
+        worth = costs[:, h] + (least_expectations(lower[h], upper[h], ahead) if h < steps - 1 else 0.0)
+        actions[:, h] = worth.argmin(axis=2)
+        ahead = worth.min(axis=2)
+    return actions, ahead[:, INITIAL]
+
+
+def greatest_chances(lower: Floats, upper: Floats, actions: Actions) -> Floats:
+    """The greatest chance `[n, h, s, a]` of each pair over the kernels of the box: Comp-UOB."""
+    n, steps, states = actions.shape
+    result = np.zeros((n, steps, states, lower.shape[2]))
+    each = np.arange(n)
+    for h, target in product(range(steps), range(states)):
+        reach = np.zeros((n, states))
+        reach[:, target] = 1.0
+        for step in reversed(range(h)):
+            most = -least_expectations(lower[step], upper[step], -reach)
+            reach = np.take_along_axis(most, actions[:, step, :, None], axis=2)[:, :, 0]
+        result[each, h, target, actions[:, h, target]] = reach[:, INITIAL]
+    return result

@@ -12,8 +12,11 @@ from amdp.algorithms.perturbations import Exponential, Gaussian, Gumbel, Laplace
 from amdp.arrays import Actions, Floats
 from amdp.estimators import SharedResampling
 from amdp.feedback import Bandit
-from amdp.verification.worlds import ACTIONS, STATES, STEPS, SmallWorld, leaders, occupancies
+from amdp.mdp import Kernel, MarkovPolicies
+from amdp.verification.worlds import leaders, occupancies
 
+STEPS, STATES, ACTIONS = 3, 2, 2
+WORLD = np.random.default_rng(7).dirichlet(np.ones(STATES), size=(STEPS, STATES, ACTIONS))  # 64 policies, from state 0
 DRAWS = 1_000  # noise that stands for its law
 NOISES: dict[str, tuple[type[Perturbation], float]] = {  # and its standard deviation at rate 1
     "laplace": (Laplace, sqrt(2.0)),
@@ -47,22 +50,23 @@ class Stability:
     def measured(self) -> dict[str, float]:
         """Sums over the rounds: see `terms`."""
         rng = np.random.default_rng([self.seed, 7])
-        world, (kind, unit) = SmallWorld.fixed(), NOISES[self.noise]
+        kernel, (kind, unit) = Kernel(WORLD), NOISES[self.noise]
+        domain = MarkovPolicies(kernel)
         spread = self.deviation * sqrt(STEPS * STATES * ACTIONS * self.rounds)
-        learner = Ftpl(kind(unit / spread), SharedResampling(resampling_limit(world.domain, self.rounds)))
+        learner = Ftpl(kind(unit / spread), SharedResampling(resampling_limit(domain, self.rounds)))
         means = rng.uniform(size=(2, STEPS, STATES, ACTIONS))
         half = np.repeat(means, -(-self.rounds // 2), axis=0)[: self.rounds]  # another law in the second half
         tables = (rng.random(half.shape) < half).astype(np.float64)
         common = learner.perturbation.perturbed(np.zeros(means[0].shape), self.draws, rng)
-        source, chosen, told = learner.start(world.domain, rng), [], []
+        source, chosen, told = learner.start(domain, rng), [], []
         for table in tables:
-            chosen.append(leaders(world.p, source.total + common))
-            segment = world.kernel.walk(source.draw(rng), 0, rng.random((STEPS, 2)))
+            chosen.append(leaders(WORLD, source.total + common))
+            segment = kernel.walk(source.draw(rng), 0, rng.random((STEPS, 2)))
             after = learner.learn(source, Bandit.told(table, segment, learner.weigh(source, segment, rng)))
             told.append(after.total - source.total)
             source = after
-        chosen.append(leaders(world.p, source.total + common))
-        return terms(world.p, chosen, np.array(told), tables) | {"deviation": spread}
+        chosen.append(leaders(WORLD, source.total + common))
+        return terms(WORLD, chosen, np.array(told), tables) | {"deviation": spread}
 
 
 def terms(p: Floats, chosen: list[Actions], told: Floats, tables: Floats) -> dict[str, float]:
@@ -72,7 +76,7 @@ def terms(p: Floats, chosen: list[Actions], told: Floats, tables: Floats) -> dic
     over k and pi of `p_k(pi) <mu_pi, lhat_k>^2`, which the strong stability bound multiplies with the rate.
     """
     every = np.array(np.unravel_index(np.arange(ACTIONS ** (STEPS * STATES)), (ACTIONS,) * (STEPS * STATES))).T
-    visits = occupancies(p, every.reshape(-1, STEPS, STATES).astype(np.int32))
+    visits = occupancies(p, every.reshape(-1, STEPS, STATES).astype(np.int32), 0)
     laws = np.array([_chances(one, len(every)) for one in chosen])
     estimated = np.einsum("nhsa,khsa->kn", visits, told)
     true = np.einsum("nhsa,khsa->kn", visits, tables)

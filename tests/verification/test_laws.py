@@ -10,9 +10,19 @@ from amdp.confidence import BernsteinBox
 from amdp.dynamics import Pairs
 from amdp.mdp import MarkovPolicies
 from amdp.oracles.base import bind
-from amdp.verification.estimates import greatest_chances, optimistic_leaders, truncated_moment
+from amdp.verification.estimates import truncated_moment
 from amdp.verification.known import first_leads, strong_ratio
-from amdp.verification.worlds import SmallWorld, laplace, leaders, occupancies
+from amdp.verification.worlds import (
+    INITIAL,
+    SHAPE,
+    SmallWorld,
+    extended_value_iteration,
+    greatest_chances,
+    laplace,
+    leaders,
+    occupancies,
+    paths,
+)
 
 
 @pytest.mark.parametrize("q", [0.03, 0.4, 1.0])
@@ -28,7 +38,7 @@ def test_moments_of_the_truncated_geometric_law(q: float, limit: int) -> None:
 
 def test_plain_backward_induction_and_occupancies_are_those_of_the_library() -> None:
     world, rng = SmallWorld.fixed(), np.random.default_rng(1)
-    costs = rng.normal(size=(50, 3, 2, 2))
+    costs = rng.normal(size=(50, *SHAPE))
     found = bind("dp", world.domain).minimize(costs)
     actions = leaders(world.p, costs)
     assert_allclose((occupancies(world.p, actions) * costs).sum(axis=(1, 2, 3)), found.objective)
@@ -39,12 +49,41 @@ def test_plain_extended_value_iteration_is_that_of_the_library() -> None:
     world, rng = SmallWorld.fixed(), np.random.default_rng(2)
     lower, upper = np.maximum(0.0, world.p - 0.1), np.minimum(1.0, world.p + 0.1)
     box = BernsteinBox(lower, upper)
-    costs = rng.normal(size=(40, 3, 2, 2))
-    found = bind("dp", MarkovPolicies(box)).minimize(costs)
-    actions = optimistic_leaders(lower, upper, costs)
-    assert_allclose(evaluate(MarkovPolicies(box), actions, costs), found.objective)
-    visits = box.greatest_visits(one_hot(actions, 2), 0, Pairs.all((3, 2, 2)))
+    costs = rng.normal(size=(40, *SHAPE))
+    domain = MarkovPolicies(box, INITIAL)
+    found = bind("dp", domain).minimize(costs)
+    actions, values = extended_value_iteration(lower, upper, costs)
+    assert_allclose(values, found.objective)
+    assert_allclose(evaluate(domain, actions, costs), found.objective)
+    visits = box.greatest_visits(one_hot(actions, 2), INITIAL, Pairs.all(SHAPE))
     assert_allclose(greatest_chances(lower, upper, actions).reshape(40, -1), visits)
+
+
+def test_plain_paths_are_where_their_policies_are() -> None:
+    # 20,000 paths; six standard errors: a false alarm once in 5e8 for each of 18 pairs.
+    world, rng = SmallWorld.fixed(), np.random.default_rng(6)
+    actions = np.repeat(rng.integers(2, size=(1, *SHAPE[:2])).astype(np.int32), 20_000, axis=0)
+    share = paths(world.p, actions, rng).mean(axis=0)
+    assert_allclose(share, occupancies(world.p, actions[:1])[0], atol=6 * 0.5 / np.sqrt(20_000))
+
+
+def test_the_counterexample_has_the_printed_figures() -> None:
+    total, step, rate = np.array([0.75, 0.2, 0.6]), np.array([0.1, 0.0, 0.0]), 3.0
+    first, second = np.array([0.1, 0.1, 0.2]), np.array([0.2, 0.1, 0.1])
+    before, after = (first_leads(float((second - first) @ one) / 0.1, rate) for one in (total, total + step))
+    assert before == pytest.approx(0.609453, abs=1e-6)
+    assert after == pytest.approx(0.675248, abs=1e-6)
+    decrease = (after - before) * 0.1 * 0.1
+    strong = rate * 0.1**2 * (before * 0.1**2 + (1.0 - before) * 0.2**2)
+    weak = rate * 0.1**2 * (before * 0.1 + (1.0 - before) * 0.2)
+    assert strong < decrease < weak
+
+
+@pytest.mark.parametrize("q", [1e-6, 0.01, 0.1, 0.5, 1.0])
+@pytest.mark.parametrize("limit", [1, 5, 200])
+def test_the_second_moment_of_resampling_and_the_error_that_it_leaves_are_bounded(q: float, limit: int) -> None:
+    assert truncated_moment(np.array(q), limit, 2) <= 2.0 / q**2 + 1e-12
+    assert q * (1.0 - q) ** limit <= 1.0 / (np.e * limit)
 
 
 def test_the_chance_that_the_first_of_two_leads() -> None:
@@ -70,7 +109,7 @@ def test_the_strong_form_fails_in_a_real_world_too() -> None:
     told = np.zeros((2, 2, 2))
     told[1, 1, 0] = 0.05
     before, after = (
-        (occupancies(p, leaders(p, noise + more)) * told).sum(axis=(1, 2, 3)) for more in (np.zeros_like(told), told)
+        (occupancies(p, leaders(p, noise + more), 0) * told).sum(axis=(1, 2, 3)) for more in (np.zeros_like(told), told)
     )
     strong, weak = rate * (before**2).mean(), rate * told.sum() * before.mean()
     decrease = before.mean() - after.mean()

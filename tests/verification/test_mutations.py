@@ -1,40 +1,100 @@
-"""The matrix: each check passes the library and fails the mistakes that it names, and each mistake is caught."""
+"""The matrix: each check passes the library and fails the mistakes that it names, and each mistake is caught.
+
+Nothing that a check judges is out of reach of all mistakes: every margin is exhausted by one of them.
+"""
 
 import pytest
 
+from amdp.confidence import BernsteinBox
+from amdp.dynamics import Segment
 from amdp.verification import Check, Effort, Parts, Verdict, checks
-from amdp.verification.base import NO_CHANCE
-from amdp.verification.mutations import MUTATIONS, Mutation
-from amdp.verification.runs import chosen, verify
+from amdp.verification.base import FALSE_ALARM, NO_CHANCE
+from amdp.verification.mistakes import MISTAKES
+from amdp.verification.runs import chosen, false_alarm, verify
+from verification.mutations import MUTATIONS
 
-BY_NAME = {mutation.name: mutation for mutation in MUTATIONS}
-PAIRS = [(check, BY_NAME[name]) for check in checks() for name in check.rejects]
+PAIRS = [pytest.param(check, name, id=f"{check.name}-{name}") for check in checks() for name in check.rejects]
+
+# The mistakes of a hostile reader, and one for each stage of the loop.
+REQUIRED = {
+    "weights-after-narrowing",
+    "trials-from-state-0",
+    "pessimism",
+    "comparator-without-last-round",
+    "bounds-cut",
+    "narrowed-at-powers-of-two",
+}
+STAGES = {
+    "draw": "fixed-noise",
+    "play": "play-from-state-0",
+    "weigh": "trials-from-state-0",
+    "observe": "narrowed-at-powers-of-two",
+    "learn": "estimates-doubled",
+    "measure": "comparator-without-last-round",
+}
 
 
-@pytest.mark.parametrize(("check", "mutation"), PAIRS, ids=lambda one: one.name)
-def test_a_check_rejects_the_mistakes_that_it_names(check: Check, mutation: Mutation) -> None:
-    [verified] = verify([check], Effort.QUICK, 1, mutation.mutate(Parts()))
+@pytest.mark.parametrize(("check", "mistake"), PAIRS)
+def test_a_check_rejects_the_mistakes_that_it_names(
+    check: Check, mistake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [verified] = verify([check], Effort.QUICK, 1, MUTATIONS[mistake](Parts(), monkeypatch))
     assert verified.finding.verdict is Verdict.FAILS
+    for margin in check.rejects[mistake]:
+        assert verified.finding.margins[margin] < 0.0, verified.finding.text
 
 
 def test_every_mistake_is_caught_and_every_check_catches_one() -> None:
     caught = {name for check in checks() for name in check.rejects}
-    assert caught == set(BY_NAME)
+    assert caught == set(MUTATIONS) == set(MISTAKES)
     assert all(check.rejects for check in checks())
+    assert caught >= REQUIRED | set(STAGES.values())
+
+
+@pytest.mark.parametrize(("stage", "mistake"), STAGES.items())
+def test_a_mistake_in_each_stage_of_the_loop_exhausts_the_margin_of_that_stage(stage: str, mistake: str) -> None:
+    games = [check for check in checks() if check.name.startswith("game-")]
+    assert any(stage in check.rejects.get(mistake, ()) for check in games)
+
+
+class SeenBox(BernsteinBox):
+    """A box that keeps whether one was narrowed."""
+
+    seen = False
+
+    def narrow(self, segment: Segment) -> "SeenBox":
+        """As the box does."""
+        type(self).seen = True
+        return super().narrow(segment)
 
 
 @pytest.mark.parametrize("check", checks(), ids=lambda check: check.name)
-def test_the_library_passes(check: Check) -> None:
-    # False alarms: once in a million for each check that draws samples.
-    [verified] = verify([check], Effort.QUICK, 2)
-    assert verified.finding.verdict is not Verdict.FAILS, verified.finding.text
+def test_the_library_passes_and_every_margin_can_be_exhausted(check: Check) -> None:
+    # False alarms: at most once in a million for each check that draws samples.
+    SeenBox.seen = False
+    [verified] = verify([check], Effort.QUICK, 2, Parts(box=SeenBox))
+    found = verified.finding
+    assert found.verdict is not Verdict.FAILS, found.text
+    assert set(found.margins) == {margin for margins in check.rejects.values() for margin in margins}
+    assert ("narrowed" in found.margins) == SeenBox.seen  # whoever has sets sees that they narrow
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3, 23))
 def test_the_library_passes_twenty_seeds_in_a_row(seed: int) -> None:
+    # One of the twenty fails with a chance of at most 4e-4: see the next test.
     failed = [one.check.name for one in verify(checks(), Effort.QUICK, seed) if one.finding.verdict is Verdict.FAILS]
     assert failed == []
+
+
+def test_the_chance_of_a_false_alarm_is_stated_for_each_check_and_for_all() -> None:
+    for check in checks():
+        assert check.false_alarm.reason
+        assert (check.false_alarm is NO_CHANCE) == (not check.simulated)
+        assert check.false_alarm.rate in (0.0, FALSE_ALARM)
+        assert check.claim
+        assert check.statement
+    assert false_alarm(checks()) <= 2.0e-5 + 1e-12
 
 
 def test_a_check_alone_finds_what_it_finds_among_all() -> None:
@@ -42,10 +102,3 @@ def test_a_check_alone_finds_what_it_finds_among_all() -> None:
     together = [one.finding for one in verify(some, Effort.QUICK, 5)]
     [alone] = verify(chosen(["nestedness"]), Effort.QUICK, 5)
     assert alone.finding == together[1]
-
-
-def test_checks_that_draw_nothing_have_no_false_alarms_and_say_so() -> None:
-    for check in checks():
-        assert (check.false_alarm == NO_CHANCE) == (not check.simulated)
-        assert check.claim
-        assert check.statement

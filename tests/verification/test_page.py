@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from amdp.verification import Effort
-from amdp.verification.mutations import MUTATIONS
+from amdp.verification.mistakes import MISTAKES
 from amdp.verification.page import write
 from amdp.verification.runs import chosen, verify
 
@@ -15,7 +15,8 @@ def test_the_page_tells_what_was_found(tmp_path: Path) -> None:
     for one in done:
         assert f"## {one.check.name}" in text
         assert one.finding.text in text
-    assert all(f"| {mutation.name} |" in text for mutation in MUTATIONS)
+    assert all(f"| {name} |" in text for name in MISTAKES)
+    assert "a chance of at most 1e-06" in text
     assert "|  |" not in text  # every mistake is rejected by somebody
     assert len(figures) == 2
     for file in figures:

@@ -22,7 +22,7 @@ def test_a_line_for_each_check_and_the_counts() -> None:
     assert first.startswith("holds")
     assert "nestedness" in first
     assert "noise-maximum" in second
-    assert counts == "2 holds"
+    assert counts == "2 holds; chance of a false alarm: at most 1e-06"
 
 
 def test_json_states_what_was_done_and_found() -> None:
@@ -31,7 +31,9 @@ def test_json_states_what_was_done_and_found() -> None:
     assert found["verdict"] == "holds"
     assert found["samples"] == 0
     assert found["false_alarm"].startswith("none")
+    assert found["false_alarm_rate"] == 0.0
     assert found["rejects"] == ["exploring-weights"]
+    assert found["margins"] == {"moments": found["margin"]}
     assert set(found) >= {"statement", "claim", "exact", "simulated", "margin", "text", "seconds"}
 
 
@@ -64,7 +66,7 @@ def test_an_unknown_name_is_refused_with_a_hint() -> None:
 
 def test_a_statement_that_fails_ends_in_exit_code_3(monkeypatch: pytest.MonkeyPatch) -> None:
     [check] = verification_runs.chosen(["nestedness"])
-    failing = replace(check, run=lambda *_: Finding(Verdict.FAILS, "it does not hold", 0, -1.0))
+    failing = replace(check, run=lambda *_: Finding(Verdict.FAILS, "it does not hold", 0, {"nested": -1.0}))
     monkeypatch.setattr("amdp.commands.verify.chosen", lambda names: [failing])
     answer = RUNNER.invoke(app, ["verify", "nestedness"])
     assert answer.exit_code == 3

@@ -1,0 +1,404 @@
+"""Wrong implementations, each by one mistake that somebody made or could make."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property, partial
+from math import ceil
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import shortest_path
+
+from amdp import regret
+from amdp.algorithms import ftpl
+from amdp.algorithms.bounds import ftpl_bound
+from amdp.algorithms.ftpl import Ftpl, LiteralFtpl, PerturbedLeader
+from amdp.algorithms.hedge import Hedge, WeightedPolicies
+from amdp.algorithms.infinite_horizon import FtplTuning, HedgeTuning, hedge_infinite, hedge_infinite_renewed
+from amdp.algorithms.perturbations import Laplace
+from amdp.algorithms.recipes import InEpochs, Terms
+from amdp.algorithms.switching import Place, PolicySwitching, RenewedSwitching, Routes, Visit, best_routes
+from amdp.arrays import Actions, Costs, Floats, Policies
+from amdp.chains import chains, laws, rows_of
+from amdp.confidence import BernsteinBox, Radius
+from amdp.delays import Delays
+from amdp.diagnostics import Diameter, diameter
+from amdp.dynamics import Pairs, Segment, Shape, Sweep
+from amdp.estimators import GeometricResampling, added
+from amdp.feedback import Bandit, Feedback, Weights
+from amdp.mdp import Domain, MarkovPolicies, SingleKernel
+from amdp.oracles.base import Planner, Plans
+from amdp.oracles.markov.dynamic_programming import BackwardInduction
+from amdp.simulation import Continuing, Episodic, Game
+from amdp.trials import BatchedTrials, CompiledTrials
+from amdp.verification.base import Parts
+from amdp.weighting import ImplicitExploration
+
+
+class Untruncated(GeometricResampling):
+    """Goes on counting far beyond the limit."""
+
+    def weigh(self, source: Any, segment: Segment, rng: np.random.Generator) -> Weights:
+        """Counts of up to 64 times the limit."""
+        counts: Weights = source.trials.apart(segment, 64 * self.limit, rng)
+        return counts
+
+
+class Tripled(GeometricResampling):
+    """Estimates three times too large."""
+
+    def weigh(self, source: Any, segment: Segment, rng: np.random.Generator) -> Weights:
+        """Three times the counts."""
+        counts = super().weigh(source, segment, rng)
+        return counts._replace(values=3.0 * counts.values)
+
+
+@dataclass(frozen=True)
+class WeighedOnArrival(GeometricResampling):
+    """Counts trials of the distribution that is played when the feedback arrives."""
+
+    rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0), compare=False)
+
+    def weigh(self, source: Any, segment: Segment, rng: np.random.Generator) -> Weights:
+        """Nothing yet."""
+        return Weights(np.zeros(len(segment.states)))
+
+    def add(self, total: Floats, feedback: Bandit, source: Any) -> Floats:
+        """Too late: the distribution has moved on."""
+        now = source.trials.apart(feedback.segment, self.limit, self.rng)
+        return added(total, Bandit(feedback.segment, now, feedback.losses))
+
+
+class OffByOne(Delays):
+    """Brings feedback one round late."""
+
+    def arrivals(self, k: int) -> NDArray[np.int64]:
+        """Those of the round before."""
+        return super().arrivals(k - 1) if k else np.empty(0, dtype=np.int64)
+
+
+class FreshBox(BernsteinBox):
+    """Forgets the earlier intervals instead of intersecting with them."""
+
+    def narrow(self, segment: Segment) -> "FreshBox":
+        """The newest intervals alone."""
+        narrowed = super().narrow(segment)
+        if narrowed is self:
+            return self
+        assert narrowed.visits is not None
+        assert narrowed.radius is not None
+        return FreshBox.from_counts(narrowed.visits, narrowed.radius)
+
+
+class WrongStepBox(BernsteinBox):
+    """Asks Comp-UOB for the step before."""
+
+    def greatest_visits(self, policies: Policies, initial: int, pairs: Pairs) -> Floats:
+        """Of the right pair, at the wrong step."""
+        before = Pairs(np.maximum(pairs.steps - 1, 0), pairs.states, pairs.actions)
+        return super().greatest_visits(policies, initial, before)
+
+
+class UnshiftedSwitching(PolicySwitching):
+    """The printed text: the target is drawn from the law of the step in which the attempt starts."""
+
+    def _targets(self, place: Place, policy: Policies, stop: int) -> Floats:
+        found: Floats = laws(chains(rows_of(self.kernel), policy[None]), self.initial, place.time, stop)[0]
+        return found
+
+
+class LuckySwitching(PolicySwitching):
+    """Takes the fewest steps that are possible for those that are expected."""
+
+    @cached_property
+    def diameter(self) -> Diameter:
+        """With lucky times."""
+        found, rows = diameter(self.kernel), rows_of(self.kernel)
+        steps = shortest_path(rows.sum(axis=1), unweighted=True).T  # [y, s]
+        return replace(found, times=steps, value=float(steps.max()))
+
+
+class FirstVisitSwitching(PolicySwitching):
+    """Another reading of the printed text: `p_g` is the chance of a first visit after exactly `l*` steps."""
+
+    @cached_property
+    def routes(self) -> Routes:
+        """With the chances of first visits, where one is possible."""
+        found, rows = best_routes(self.kernel, self.diameter), rows_of(self.kernel)
+        chances = np.empty(len(rows))
+        for target in range(len(rows)):
+            at = np.eye(len(rows))[found.parked]
+            for left in reversed(range(found.length)):
+                at = at * (np.arange(len(rows)) != target) if left < found.length - 1 else at
+                at = at @ rows[np.arange(len(rows)), found.actions[target, left]]
+            chances[target] = at[target]
+        return replace(found, arrival=np.where(chances > 0.0, chances, found.arrival))
+
+
+class SlowSwitching(PolicySwitching):
+    """Goes to the parking state by the worst way."""
+
+    @cached_property
+    def _home(self) -> Actions:
+        parked = self.routes.parked
+        slowest: Actions = (self._rows @ self.diameter.times[parked]).argmax(axis=1).astype(np.int32)
+        slowest[parked] = self.routes.wait
+        return slowest
+
+
+class LongAttemptsSwitching(PolicySwitching):
+    """Takes eight times the steps for an attempt, and the chances of the short one."""
+
+    @cached_property
+    def routes(self) -> Routes:
+        """With every action repeated."""
+        found = best_routes(self.kernel, self.diameter)
+        return replace(found, actions=np.repeat(found.actions, 8, axis=1))
+
+
+class LongAttemptsRenewed(LongAttemptsSwitching, RenewedSwitching):
+    """The same, entering policies in every epoch."""
+
+
+def long_attempts(terms: Terms) -> InEpochs:
+    """Hedge in epochs, as printed, entered by long attempts."""
+    kernel = terms.domain.dynamics
+    assert isinstance(kernel, SingleKernel)
+    return replace(hedge_infinite_renewed(terms), entry=LongAttemptsRenewed(kernel, terms.domain.initial))
+
+
+class DawdlingSwitching(PolicySwitching):
+    """Waits a while where it is before it sets out, and does not say so."""
+
+    def walk(self, place: Place, policy: Policies, stop: int, rng: np.random.Generator) -> Visit:
+        """As many steps as a switch may take, in vain."""
+        later = min(stop, place.time + ceil(self.expected_length))
+        visit = super().walk(replace(place, time=later), policy, stop, rng)
+        idle = np.full(later - place.time, place.state)
+        entering = Segment(
+            np.concatenate([idle, visit.entering.states]),
+            np.concatenate([0 * idle, visit.entering.actions]),
+            place.time,
+        )
+        return visit._replace(entering=entering)
+
+
+class FtplOfHedge(FtplTuning):
+    """Takes the epochs of Hedge's theorem."""
+
+    @classmethod
+    def tuned(cls, entry: PolicySwitching, epochs: int | None = None, multiplier: float = 1.0) -> Self:
+        """The wrong `J`."""
+        return super().tuned(entry, epochs or HedgeTuning.tuned(entry).epochs, multiplier)
+
+
+class HedgeOfFtpl(HedgeTuning):
+    """Takes the epochs of FTPL's theorem."""
+
+    @classmethod
+    def tuned(cls, entry: PolicySwitching, epochs: int | None = None, multiplier: float = 1.0) -> Self:
+        """The wrong `J`."""
+        return super().tuned(entry, epochs or FtplTuning.tuned(entry).epochs, multiplier)
+
+
+class ContraryHedge(Hedge):
+    """Takes losses for gains."""
+
+    def learn(self, source: WeightedPolicies, feedback: Feedback) -> WeightedPolicies:
+        """The wrong way round."""
+        right = super().learn(source, feedback)
+        return replace(right, paid=2.0 * source.paid - right.paid)
+
+
+@dataclass(frozen=True)
+class MyopicOracle:
+    """Plans for the losses of each step alone."""
+
+    requires: ClassVar[tuple[str, ...]] = ()
+
+    def supports(self, domain: Domain) -> bool:
+        """As backward induction does."""
+        return BackwardInduction().supports(domain)
+
+    def bind(self, domain: Domain) -> Planner:
+        """A planner that does not look ahead."""
+        return _Myopic(self, domain)
+
+
+class _Myopic(Planner):
+    def minimize(self, costs: Costs) -> Plans:
+        honest = BackwardInduction().bind(self.domain).minimize(costs)
+        return replace(honest, actions=np.asarray(costs).argmin(axis=3).astype(np.int32))
+
+
+# --- one for each stage of the loop: draw, play, weigh, observe, learn, measure ---------------------------------------
+
+
+class PessimisticBox(BernsteinBox):
+    """Plans for the dearest kernel of the box instead of the cheapest."""
+
+    def cheapest(self, costs: Costs) -> Sweep:
+        """Backward induction with the greatest expectation of the next value."""
+        n, steps, states, _ = costs.shape
+        actions, values = np.empty((n, steps, states), np.int32), np.empty((n, steps, states))
+        for h in reversed(range(steps)):
+            worth = np.array(costs[:, h])
+            if h < steps - 1:
+                worth -= self.least_expectation(h, -values[:, h + 1])
+            actions[:, h], values[:, h] = worth.argmin(axis=2), worth.min(axis=2)
+        return Sweep(actions, values, np.zeros(n))
+
+
+class NarrowsFirst(Ftpl):
+    """Weighs with the confidence set of the next round."""
+
+    def weigh(self, source: PerturbedLeader, segment: Segment, rng: np.random.Generator) -> Weights:
+        """After the set was narrowed."""
+        return super().weigh(self.observe(source, segment), segment, rng)
+
+
+class LearnsTwice(Ftpl):
+    """Adds every estimate twice."""
+
+    def learn(self, source: PerturbedLeader, feedback: Feedback) -> PerturbedLeader:
+        """Once too often."""
+        return super().learn(super().learn(source, feedback), feedback)
+
+
+class LazyBox(BernsteinBox):
+    """Narrows a row only when its visits reach a power of two."""
+
+    def narrow(self, segment: Segment) -> "LazyBox":
+        """All visits are counted, few intervals are renewed."""
+        newest = super().narrow(segment)
+        assert newest.visits is not None
+        visits = newest.visits.sum(axis=-1, keepdims=True)
+        renewed = (visits & (visits - 1)) == 0
+        lower, upper = np.where(renewed, newest.lower, self.lower), np.where(renewed, newest.upper, self.upper)
+        return newest._sound(lower=lower, upper=upper)
+
+
+class FrozenBox(BernsteinBox):
+    """Never narrows."""
+
+    def narrow(self, segment: Segment) -> "FrozenBox":
+        """As it was."""
+        return self
+
+
+def play_from_zero(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
+    """Episodes and streams start in state 0, whatever `initial` says."""
+
+    def play(self: Episodic, policy: Policies, rng: np.random.Generator) -> Segment:
+        return self.kernel.walk(policy, 0, rng.random((self.kernel.shape[0], 2)))
+
+    patch.setattr(Episodic, "play", play)
+    patch.setattr(Continuing, "begin", lambda self: Place(0, 0))
+    return parts
+
+
+@dataclass(frozen=True, eq=False)
+class _FromZero:
+    """A sampler whose trials start in state 0."""
+
+    source: Any
+
+    @property
+    def domain(self) -> MarkovPolicies:
+        return MarkovPolicies(self.source.domain.dynamics, 0)
+
+    def policies(self, rng: np.random.Generator) -> Any:
+        return self.source.policies(rng)
+
+
+def trials_from_zero(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
+    """Trials start in state 0, compiled or not, over a kernel, over a box and in a stream."""
+    searched, batched, visits = CompiledTrials._searched, BatchedTrials.apart, PolicySwitching.visits
+    moved = cache(lambda entry: replace(entry, initial=0))
+    patch.setattr(CompiledTrials, "_searched", lambda self, *given: searched(replace(self, initial=0), *given))
+    patch.setattr(BatchedTrials, "apart", lambda self, *given: batched(BatchedTrials(_FromZero(self.source)), *given))
+    patch.setattr(PolicySwitching, "visits", lambda self, *given: visits(moved(self), *given))
+    return parts
+
+
+def comparator_without_last_round(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
+    """The best policy in hindsight is found before the losses of the round are added."""
+
+    def best(game: Game, planner: Planner, so_far: Floats, block: Any) -> Floats:
+        totals = []
+        for k, table, _ in block:
+            totals.append(so_far.copy())
+            game.arena.gather(so_far, table, int(k))
+        plans = planner.minimize(np.stack(totals))
+        return np.column_stack([plans.objective, plans.bound])
+
+    patch.setattr(regret, "_best", best)
+    return parts
+
+
+def bounds_cut(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
+    """All explicit bounds are a tenth of what is proved."""
+    patch.setattr(PolicySwitching, "expected_length", property(lambda self: 0.1 * self.routes.bound))
+    patch.setattr(ftpl, "ftpl_bound", lambda *given: _tenth(ftpl_bound(*given)))
+    kinds: tuple[type[Any], ...] = FtplTuning, HedgeTuning
+    for kind in kinds:
+        patch.setattr(kind, "bound", property(partial(_cut, kind.bound.fget)))
+    return parts
+
+
+def _cut(right: Callable[[Any], Any], tuning: Any) -> Any:
+    return _tenth(right(tuning))
+
+
+def _tenth(bound: Any) -> Any:
+    return replace(bound, **{each.name: 0.1 * getattr(bound, each.name) for each in fields(bound)})
+
+
+def _tight(shape: Shape, rounds: int, delta: float, scale: float = 1.0) -> Radius:
+    return Radius.paper(shape, rounds, delta, 0.02 * scale)
+
+
+# --- all --------------------------------------------------------------------------------------------------------------
+
+
+Mutate = Callable[[Parts, pytest.MonkeyPatch], Parts]
+
+
+def _with(**changes: Any) -> Mutate:
+    """Pieces replaced, nothing patched."""
+    return lambda parts, patch: replace(parts, **changes)
+
+
+MUTATIONS: dict[str, Mutate] = {
+    "fixed-noise": _with(leader=LiteralFtpl),
+    "scale-for-rate": _with(laplace=lambda rate: Laplace(1.0 / rate)),
+    "no-truncation": _with(resampling=Untruncated),
+    "tripled-weights": _with(resampling=Tripled),
+    "late-weights": _with(resampling=WeighedOnArrival),
+    "delay-off-by-one": _with(delays=OffByOne),
+    "boxes-not-nested": _with(box=FreshBox),
+    "tight-radius": _with(radius=_tight),
+    "wrong-step": _with(box=WrongStepBox),
+    "pessimism": _with(box=PessimisticBox),
+    "narrowed-at-powers-of-two": _with(box=LazyBox),
+    "frozen-sets": _with(box=FrozenBox),
+    "weights-after-narrowing": _with(leader=NarrowsFirst),
+    "estimates-doubled": _with(leader=LearnsTwice),
+    "play-from-state-0": play_from_zero,
+    "trials-from-state-0": trials_from_zero,
+    "comparator-without-last-round": comparator_without_last_round,
+    "bounds-cut": bounds_cut,
+    "unshifted-target": _with(switching=UnshiftedSwitching),
+    "lucky-diameter": _with(switching=LuckySwitching),
+    "first-visits": _with(switching=FirstVisitSwitching),
+    "slow-way-home": _with(switching=SlowSwitching),
+    "long-attempts": _with(switching=LongAttemptsSwitching, stream=long_attempts),
+    "unannounced-delay": _with(switching=DawdlingSwitching),
+    "exploring-weights": _with(weighting=lambda: ImplicitExploration(0.1)),
+    "swapped-epochs": _with(ftpl_stream=FtplOfHedge, hedge_stream=HedgeOfFtpl),
+    "kept-policies": _with(stream=hedge_infinite),
+    "contrary-hedge": _with(hedge=ContraryHedge),
+    "myopic-oracle": _with(oracle=MyopicOracle()),
+}
