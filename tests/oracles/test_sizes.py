@@ -1,5 +1,7 @@
 """Costs that no good policy pays do not blur an answer, and boxes of hardly any width are solved."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,8 @@ from worlds import ORACLES, box_around, random_kernel, seeds
 from amdp import Checked, Kernel, MarkovPolicies, Status, bind, evaluate, oracle, plan
 from amdp.oracles.polytope import NARROW, solvable_moves
 from amdp.oracles.sizes import RANGE, size_of, tamed
+from benchmarks.__main__ import main
+from benchmarks.suites import penalties
 from benchmarks.suites.penalties import exact_value, judge, narrow, with_penalties
 
 SOME = [name for name in ORACLES if name != "enumeration"]
@@ -99,3 +103,10 @@ def test_exact_values_are_those_of_backward_induction() -> None:
         case = with_penalties(kind, 3, 1)
         found = plan("dp", MarkovPolicies(case.dynamics), case.cost)
         assert found.objective == pytest.approx(exact_value(case), rel=1e-13)
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_the_fuzz_fails_its_command_on_a_wrong_answer(wrong: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.__main__.one_thread", lambda: None)  # leave the threads of other tests alone
+    monkeypatch.setattr(penalties, "judge", lambda oracle, cases: (wrong, 3, Counter(improved=0)))
+    assert main(["penalties", "--quick", "--only", "lp", "dp on narrow boxes"]) == wrong

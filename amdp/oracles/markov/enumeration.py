@@ -10,6 +10,7 @@ from amdp.confidence import BernsteinBox
 from amdp.evaluation import evaluate
 from amdp.mdp import Domain, MarkovPolicies, SingleKernel
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
+from amdp.oracles.sizes import size_of
 from amdp.oracles.solving import SAME, settle, visited_actions
 
 CHUNK = 4096
@@ -28,7 +29,8 @@ class MarkovEnumerator(Planner):
         began = perf_counter()
         checked = self.checked(costs)
         best = np.concatenate([self._best(cost) for cost in checked])
-        sweep = settle(self.domain, checked, best, SAME * np.abs(checked).max(axis=(1, 2, 3)))
+        paid = size_of(self.domain, best, evaluate(self.domain, best, checked), checked)
+        sweep = settle(self.domain, checked, best, SAME * paid)
         objective = sweep.values[:, 0, self.domain.initial].copy()
         report = Report("Enumeration", perf_counter() - began, nodes=self._count * len(checked))
         return Plans(sweep.actions, objective, objective.copy(), Status.OPTIMAL, sweep.values, report, checked.shape[3])
