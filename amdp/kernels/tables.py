@@ -43,19 +43,25 @@ def rest(rows, n_actions, policies, initial, steps, rough, stop, room, ends, hal
 
 
 @_fast
-def record(rows, n_actions, policies, initial, ends, places, laws):
-    """The laws of policies from the first step to their ends, state by state, from `places[i]` on, rounded."""
+def record(rows, n_actions, policies, initial, ends, places, laws, halt):
+    """The laws of policies from the first step to their ends, state by state, from `places[i]` on, rounded.
+
+    False if there was no time for all of them.
+    """
     states = policies.shape[1]
     law = np.empty(states)
     new = np.empty(states)
     for i in range(policies.shape[0]):
         law[:] = 0.0
         law[initial] = 1.0
+        if halt[0] != 0:
+            return False
         for t in range(ends[i] + 1):
             for s in range(states):
                 laws[places[i] + s * (ends[i] + 1) + t] = law[s]
             move(rows, n_actions, policies[i], law, new)
             law, new = new, law
+    return True
 
 
 @_fast

@@ -20,10 +20,10 @@ _fast = entry(ANY_ORDER, nogil=True)
 
 
 @_fast
-def list_closed(rows, n_actions, initial, steps, limit, policies):
+def list_closed(rows, n_actions, initial, steps, limit, policies, halt):
     """How many policies differ where they come to, up to `limit + 1`; the first of them into `policies` `[n, s]`.
 
-    A policy is -1 where it never comes.
+    A policy is -1 where it never comes. The count means nothing if `halt` was set.
     """
     states = (rows.starts.shape[1] - 1) // n_actions
     allowed = np.zeros((states, n_actions), dtype=np.bool_)
@@ -34,7 +34,7 @@ def list_closed(rows, n_actions, initial, steps, limit, policies):
     path = np.empty(states, dtype=np.int64)
     depth = 0
     found = 0
-    while True:
+    while halt[0] == 0:
         count = reached(rows, allowed, initial, steps, order)
         branch = -1
         for i in range(count):
@@ -63,6 +63,7 @@ def list_closed(rows, n_actions, initial, steps, limit, policies):
             depth -= 1
         if depth == 0:
             return found
+    return found
 
 
 @_fast

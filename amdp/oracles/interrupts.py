@@ -1,26 +1,32 @@
-"""Ctrl-C during a call into a solver: Python raises it only between its own instructions, so the call gets a thread."""
+"""Ctrl-C during compiled work: Python raises it only between its own instructions, so the work gets a thread."""
 
+import ctypes
 from collections.abc import Callable
+from math import inf
 from threading import Event, Thread, current_thread, main_thread
+from time import perf_counter
+from typing import TypeVar
 
-LOOK = 0.1  # seconds between two looks at pending signals, where waiting itself does not wake up for them
+LOOK = 0.05  # seconds between two looks at pending signals, where waiting itself does not wake up for them
 PATIENCE = 1.0  # seconds that a solver is given to stop
 
+Result = TypeVar("Result")
 
-def interruptible(work: Callable[[], object], stop: Callable[[], object]) -> None:
-    """Do `work`; an exception that comes meanwhile, such as Ctrl-C, calls `stop` and is raised within `PATIENCE`.
 
-    Work that does not stop in time goes on by itself until its next look at what `stop` has set; the process waits
-    for that before it ends. Only the main thread hears Ctrl-C: in any other the work is simply done.
+def interruptible(work: Callable[[], Result], stop: Callable[[], object], patience: float = PATIENCE) -> Result:
+    """What `work` returns; an exception that comes meanwhile, such as Ctrl-C, stops the work and is raised.
+
+    `stop` makes compiled code return, and Python code of the work is interrupted. Work that does not stop within
+    `patience` seconds goes on by itself until its next look at what `stop` has set; the process waits for that before
+    it ends. Only the main thread hears Ctrl-C: in any other the work is simply done.
     """
     if current_thread() is not main_thread():
-        work()
-        return
-    done, problems = Event(), list[BaseException]()
+        return work()
+    results, problems, done = list[Result](), list[BaseException](), Event()
 
     def run() -> None:
         try:
-            work()
+            results.append(work())
         except BaseException as problem:
             problems.append(problem)
         finally:
@@ -29,12 +35,25 @@ def interruptible(work: Callable[[], object], stop: Callable[[], object]) -> Non
     worker = Thread(target=run)
     try:
         worker.start()
-        while not done.wait(LOOK):
-            pass
+        _wait(done, worker, inf)
     except BaseException:
         stop()
-        if worker.ident is not None:
-            done.wait(PATIENCE)
+        _interrupt(worker)
+        _wait(done, worker, patience)
         raise
     if problems:
         raise problems[0]
+    return results[0]
+
+
+def _wait(done: Event, worker: Thread, seconds: float) -> None:
+    # Not Thread.join: once interrupted, it takes a running thread for a finished one.
+    end = perf_counter() + seconds
+    while worker.is_alive() and perf_counter() < end and not done.wait(LOOK):
+        pass
+
+
+def _interrupt(worker: Thread) -> None:
+    """Raise `KeyboardInterrupt` in the Python code of a thread."""
+    if worker.ident is not None:
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(worker.ident), ctypes.py_object(KeyboardInterrupt))

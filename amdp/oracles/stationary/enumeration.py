@@ -7,6 +7,7 @@ kernel, the laws of all of them make a table, and the value of each is then one 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
+from time import perf_counter
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ from amdp.errors import InvalidInput, UnsupportedDomain
 from amdp.kernels.searches import Floors, Problem
 from amdp.mdp import Domain, Kernel
 from amdp.oracles.base import Planner, PlanningOracle
+from amdp.oracles.interrupts import heard
 from amdp.oracles.markov.enumeration import MarkovEnumerator, can_be_listed, count_deciding
 from amdp.oracles.stationary.branch_and_bound import new_tree, proved
 from amdp.oracles.stationary.local_search import descents
@@ -31,10 +33,10 @@ from amdp.oracles.stationary.planning import (
     Watch,
     evaluation_error,
     is_stationary,
+    next_portion,
 )
 
 TOGETHER = 64  # cost arrays of one matrix product
-PORTION = 64  # nodes between two looks whether anyone wants to stop
 NO_BOUNDS = np.empty(0)
 ROUGH = 1e-6  # a law that moves by less counts as stationary in the table
 LONGER = 2  # times the steps after which all laws are stationary: then they are so to the last digit
@@ -103,7 +105,8 @@ class _Listed(Search):
         """With a table: as long as a law still moves."""
         self._asked += n
         if self._table is None and self._asked > 1 and self._room > 0:
-            self._table = Table.of(self._chains, self._limit, self._room, watch.halt)
+            given = self._chains, self._limit, self._room, watch.halt
+            self._table = heard(lambda: Table.of(*given), watch.interrupt)
             self._room = self._room if watch.expired else 0  # what does not fit will never fit
         return self._table.horizon if self._table else self._chains.shape[0]
 
@@ -116,9 +119,11 @@ class _Listed(Search):
         """Try all; a descent gives the value that a policy must fall below to be followed to its end."""
         tree = new_tree(self._chains, descents(self._chains, problem, 1, watch))
         floors = _no_floors(self._chains)
-        markov = -inf
+        markov, portion = -inf, 4
         while tree.counts[0] > 0 and not watch.expired:
-            kernels.trees.grow(self._chains.rows, problem, floors, tree, NO_BOUNDS, 0, PORTION)
+            began = perf_counter()
+            kernels.trees.grow(self._chains.rows, problem, floors, tree, NO_BOUNDS, 0, portion)
+            portion = next_portion(portion, perf_counter() - began)
             if watch.is_heard:
                 markov = markov if markov > -inf else self._markov_bound(problem)
                 bound = max(markov, proved(tree, problem))
@@ -157,16 +162,19 @@ class Table:
         """The table, or None if it does not fit into so many bytes, or time is over."""
         steps, states, actions = chains.shape
         policies = np.empty((count_closed(chains, limit), states), dtype=np.int64)
-        kernels.trees.list_closed(chains.rows, actions, chains.initial, steps, limit, policies)
-        followed, ends = np.maximum(policies, 0), np.empty(len(policies), dtype=np.int64)
         stop = np.zeros(1, dtype=np.int64) if halt is None else halt
+        kernels.trees.list_closed(chains.rows, actions, chains.initial, steps, limit, policies, stop)
+        if stop[0] != 0:
+            return None
+        followed, ends = np.maximum(policies, 0), np.empty(len(policies), dtype=np.int64)
         common = chains.rows, actions, followed, chains.initial
         settled = int(kernels.tables.rest(*common, steps, ROUGH, STOP, room // 4, ends, stop))
         if settled < 0:
             return None
         places = np.concatenate([[0], np.cumsum((ends + 1) * states)])
         laws = np.empty(places[-1], dtype=np.float32)
-        kernels.tables.record(*common, ends, places, laws)
+        if not kernels.tables.record(*common, ends, places, laws, stop):
+            return None
         horizon = min(steps, max(states, int(ends.max()), LONGER * settled))
         return cls(chains, policies, ends, places[:-1].copy(), laws, horizon)
 

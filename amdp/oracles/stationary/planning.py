@@ -7,6 +7,7 @@ under the returned policy, are worked out when someone reads them. They do not p
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from math import frexp, inf
@@ -26,7 +27,9 @@ from amdp.errors import InvalidInput
 from amdp.kernels.rows import SparseRows
 from amdp.kernels.searches import Problem
 from amdp.mdp import Domain, Kernel, SingleKernel, SparseKernel, StationaryPolicies
+from amdp.oracles.apart import Tell, run_apart
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
+from amdp.oracles.interrupts import LOOK, heard
 from amdp.oracles.solving import worst
 
 STOP = 1e-14  # a law that moves by less in a step is stationary
@@ -36,7 +39,8 @@ TIE = 1e-13  # relative to the same: policies that differ by less differ by roun
 SAME = 1e-9  # relative to the same: two evaluations of one policy do not differ by more
 LANES = 256  # policies that are evaluated side by side: their laws stay in the cache
 SURE = 1e-13  # rows that sum to 1 as well as this are taken as exact
-LOOK = 0.05  # seconds between two looks of a search at Ctrl-C and its listener
+LONG = 1e7  # products: above it, a single compiled call may outlast a person's patience
+LATE = 1.0  # seconds after its limit at which a solver in another process is ended
 
 Policy = NDArray[np.int64]  # [s]
 
@@ -123,10 +127,16 @@ class Chains:
         """How many stationary policies differ where they come, up to `limit + 1`."""
         if limit not in self._counts:
             steps, states, actions = self.shape
-            nowhere = np.empty((0, states), dtype=np.int64)
-            count = kernels.trees.list_closed(self.rows, actions, self.initial, steps, limit, nowhere)
-            self._counts[limit] = int(count)
+            nowhere, halt = np.empty((0, states), dtype=np.int64), np.zeros(1, dtype=np.int64)
+            given = self.rows, actions, self.initial, steps, limit, nowhere, halt
+            self._counts[limit] = int(heard(lambda: kernels.trees.list_closed(*given), lambda: halt.fill(1)))
         return self._counts[limit]
+
+    @cached_property
+    def is_long(self) -> bool:
+        """Whether a round of a descent, or the coupling of all pairs of states, takes many products."""
+        steps, states, actions = self.shape
+        return states * (steps * self.rows.chances.size + 4_000 * states * actions**2) > LONG
 
     @cached_property
     def _counts(self) -> dict[int, int]:
@@ -190,6 +200,8 @@ class Watch:
         self._seconds = seconds
         self._listener = listener
         self._timer: Timer | None = None
+        self._interrupted = False
+        self._end: Callable[[], None] | None = None  # of a solver in another process
         self.halt = np.full(1, 0 if seconds > 0 else 1, dtype=np.int64)
 
     def __enter__(self) -> Self:
@@ -224,6 +236,31 @@ class Watch:
     def is_heard(self) -> bool:
         """Whether someone listens."""
         return self._listener is not None
+
+    def unheard(self) -> "Watch":
+        """The same clock, to which no one listens."""
+        other = copy(self)
+        other._listener = None
+        return other
+
+    def interrupt(self) -> None:
+        """Make compiled searches return and solvers end: nobody wants the answer any more."""
+        self._interrupted = True
+        self.halt.fill(1)
+        if self._end is not None:
+            self._end()
+
+    def apart(self, work: Callable[..., Any], *given: Any, tell: Tell) -> Any:
+        """`run_apart`, until the time is well over."""
+        try:
+            return run_apart(work, *given, seconds=self.left + LATE, tell=tell, on_start=self._on_start)
+        finally:
+            self._end = None
+
+    def _on_start(self, end: Callable[[], None]) -> None:
+        self._end = end
+        if self._interrupted:
+            end()
 
     def tell(self, problem: Problem, incumbent: float, bound: float, nodes: int) -> None:
         """Report progress, in the size of the costs that were asked about."""
@@ -289,7 +326,8 @@ LATER: Values = np.empty((0, 0, 0))  # stands for values that no one has read
 class StationaryPlanner(Planner):
     """A planner that puts scaled costs to a search, and evaluates what comes back.
 
-    `on_progress`, if set, is called with a `Progress` now and then while a search runs.
+    `on_progress`, if set, is called with a `Progress` now and then while a search runs; on large kernels not in the
+    main thread, which listens for Ctrl-C.
     """
 
     def __init__(
@@ -339,17 +377,25 @@ class StationaryPlanner(Planner):
 
     def _solved(self, costs: Costs, objective: Floats, bound: Floats, allowed: Floats) -> list[Found]:
         """Search, settle and evaluate; values, bounds, and the gaps that still count as optimal, go into `[n]`."""
-        steps, rows = self.chains.shape[0], self.chains.rows
         with Watch(self._seconds * len(costs), self.on_progress) as watch:
-            horizon = self.search.horizon(len(costs), watch)
-            problems, scales, sizes = self.chains.posed(costs, horizon, watch.halt)
-            found = self.search.solve(problems, watch)
-            for i, (problem, one) in enumerate(zip(problems, found, strict=True)):
-                kernels.chains.settle(rows, problem, one.policy, TIE * steps)
-                objective[i] = scales[i] * self.chains.value(problem._replace(stop=STILL), one.policy)
-                # Rows that miss the sum 1 shift every term of a bound's proof by no more than this.
-                bound[i] = scales[i] * (one.bound - 4.0 * self.chains.defect * steps**2)
+
+            def work() -> list[Found]:
+                return self._searched(costs, objective, bound, allowed, watch)
+
+            found = heard(work, watch.interrupt) if self.chains.is_long else work()
         np.minimum(bound, objective, out=bound)
+        return found
+
+    def _searched(self, costs: Costs, objective: Floats, bound: Floats, allowed: Floats, watch: Watch) -> list[Found]:
+        steps, rows = self.chains.shape[0], self.chains.rows
+        horizon = self.search.horizon(len(costs), watch)
+        problems, scales, sizes = self.chains.posed(costs, horizon, watch.halt)
+        found = self.search.solve(problems, watch)
+        for i, (problem, one) in enumerate(zip(problems, found, strict=True)):
+            kernels.chains.settle(rows, problem, one.policy, TIE * steps)
+            objective[i] = scales[i] * self.chains.value(problem._replace(stop=STILL), one.policy)
+            # Rows that miss the sum 1 shift every term of a bound's proof by no more than this.
+            bound[i] = scales[i] * (one.bound - 4.0 * self.chains.defect * steps**2)
         allowed[:] = self._gap * steps * sizes
         return found
 
