@@ -11,8 +11,8 @@ from amdp.oracles.base import PlanningOracle
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
 from amdp.oracles.stationary.mixing_bound import SCALES
 from amdp.oracles.stationary.planning import Chains, StationaryPlanner
+from benchmarks.brute_force import plain_costs, plain_optimum
 from benchmarks.stationary_worlds import FAMILIES, LOSSES, world
-from stationary.plain import plain_costs, plain_optimum
 
 EACH = 25  # instances of a family with losses of a kind: 600 in all
 SHAPES = ((1, 3, 3), (2, 3, 2), (7, 4, 3), (23, 5, 2), (60, 6, 2), (40, 3, 4), (120, 4, 2), (11, 1, 3), (90, 5, 3))

@@ -7,8 +7,8 @@ from amdp import StationaryPolicies, kernels
 from amdp.arrays import Floats
 from amdp.oracles.stationary.enumeration import Table, count_closed
 from amdp.oracles.stationary.planning import Chains
+from benchmarks.brute_force import plain_costs, plain_optimum
 from benchmarks.stationary_worlds import FAMILIES, world
-from stationary.plain import plain_costs, plain_optimum
 
 
 def cheapest_below(domain: StationaryPolicies, cost: Floats, ceiling: float) -> tuple[float, np.ndarray]:

@@ -11,8 +11,8 @@ from amdp import Plan, StationaryPolicies, Status, bind, oracle
 from amdp.arrays import Floats
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
 from amdp.oracles.stationary.planning import Progress, StationaryPlanner
+from benchmarks.brute_force import every_policy, plain_costs, plain_optimum
 from benchmarks.stationary_worlds import FAMILIES, LOSSES, world
-from stationary.plain import every_policy, plain_costs, plain_optimum
 from stationary.test_agreement import branching
 
 
@@ -77,7 +77,7 @@ def test_a_program_is_no_worse_than_the_local_search_that_it_begins_with(
     assert isinstance(planner, StationaryPlanner)
     dearest = every_policy(domain)[plain_costs(domain, cost, every_policy(domain)).argmax()]
     if name == "milp":
-        monkeypatch.setattr(planner.search, "_policy", lambda highs: dearest)
+        monkeypatch.setattr(planner.search, "_policy", lambda choices: dearest)
     else:
         monkeypatch.setattr("amdp.oracles.stationary.pulp_program._policy", lambda chains, choices: dearest)
     assert planner.minimize(cost[None])[0].objective == pytest.approx(plain_optimum(domain, cost), rel=1e-9)

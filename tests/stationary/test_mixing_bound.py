@@ -7,8 +7,8 @@ from amdp import Kernel, StationaryPolicies
 from amdp.arrays import Floats
 from amdp.oracles.stationary.mixing_bound import SCALES, MixingBound
 from amdp.oracles.stationary.planning import Chains
+from benchmarks.brute_force import plain_costs, plain_optimum
 from benchmarks.stationary_worlds import FAMILIES, LOSSES, world
-from stationary.plain import plain_costs, plain_optimum
 
 
 def bound_at(domain: StationaryPolicies, cost: Floats, scale: float, allowed: np.ndarray | None = None) -> float:

@@ -9,8 +9,8 @@ from amdp.kernels.searches import Tree
 from amdp.oracles.stationary.branch_and_bound import new_tree
 from amdp.oracles.stationary.mixing_bound import SCALES, MixingBound
 from amdp.oracles.stationary.planning import Chains
+from benchmarks.brute_force import every_policy, plain_costs
 from benchmarks.stationary_worlds import FAMILIES, world
-from stationary.plain import every_policy, plain_costs
 
 ALWAYS = -np.inf  # the price of a bound: no node is tried out because that is cheaper
 

@@ -60,10 +60,12 @@ class Cycles:
         """A planner that knows where each pair leads."""
         if is_stationary(domain) and not self.supports(domain):
             raise UnsupportedDomain("Cycles needs certain moves: some row of the kernel has two successors")
-        return StationaryPlanner(self, domain, lambda chains: _Paths(chains, self), self.gap, self.seconds)
+        return StationaryPlanner(self, domain, lambda chains: PathSearch(chains, self), self.gap, self.seconds)
 
 
-class _Paths(Search):
+class PathSearch(Search):
+    """The paths of one kernel whose moves are certain."""
+
     def __init__(self, chains: Chains, settings: Cycles) -> None:
         super().__init__(chains)
         self._settings = settings

@@ -1,36 +1,42 @@
 """The best stationary policy by HiGHS, as a mixed-integer program that begins at the result of a local search."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from math import inf
 from pathlib import Path
-from threading import Event, Thread, current_thread, main_thread
-from typing import Any, ClassVar
+from time import perf_counter
+from typing import Any, ClassVar, NamedTuple
 
 import highspy
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amdp.arrays import floats
+from amdp.arrays import Floats, floats
 from amdp.errors import InvalidInput
 from amdp.kernels.searches import Problem
 from amdp.mdp import Domain, StationaryPolicies
+from amdp.oracles.apart import Ended, Tell
 from amdp.oracles.base import Planner
 from amdp.oracles.highs import use_threads
+from amdp.oracles.interrupts import LOOK
 from amdp.oracles.solving import require_limits
+from amdp.oracles.stationary.examination import Examination
 from amdp.oracles.stationary.formulations import FORMULATIONS, Formulation, require_suffix
 from amdp.oracles.stationary.local_search import FEW_STARTS, descents
 from amdp.oracles.stationary.planning import Chains, Found, Policy, Search, StationaryPlanner, Watch, is_stationary
+from amdp.oracles.stationary.rounding import Rounded
 
-ACCURACY = 1e-9  # of rows and whole numbers; HiGHS takes 1e-6 by itself
+# Tighter tolerances, presolve, and smaller coefficients make HiGHS call wrong answers optimal: measured, see
+# docs/stationary-oracles.md. At the accuracy of HiGHS by itself, 1e-6, its bounds are rarely close enough to be of use.
+ACCURACY = 1e-8
+SHARE = 0.9  # of the time for HiGHS; the rest is to examine what it claims
 
 
 @dataclass(frozen=True)
 class MixedProgram:
     """One mixed-integer program for each cost array; for small cases, and to check the others against.
 
-    The bound is that of HiGHS, as accurate as its tolerances, or that of Markov policies if it is higher.
+    The model is rounded (`amdp.oracles.stationary.rounding`), and what HiGHS claims about it is examined
+    (`amdp.oracles.stationary.examination`): the bound is that of HiGHS if it is confirmed.
     """
 
     formulation: str = "occupancy"
@@ -58,52 +64,64 @@ class MixedProgram:
         planner = self.bind(domain)
         assert isinstance(planner, StationaryPlanner)
         checked = planner.checked(floats("cost", cost, "hsa")[None])[0]
-        highs = _loaded(FORMULATIONS[self.formulation](planner.chains, np.ascontiguousarray(checked)), self.threads)
-        highs.writeModel(str(path))
+        model = Rounded.of(planner.chains, np.ascontiguousarray(checked))
+        anywhere = np.zeros(domain.shape[1], dtype=np.int64)
+        _loaded(FORMULATIONS[self.formulation](model, anywhere), self.threads, ACCURACY).writeModel(str(path))
+
+
+class Answer(NamedTuple):
+    """What HiGHS leaves."""
+
+    status: str  # in its words
+    optimal: bool
+    failed: bool
+    bound: float
+    nodes: int
+    choices: Floats | None  # [s * a]
 
 
 class _Highs(Search):
     def __init__(self, chains: Chains, settings: MixedProgram) -> None:
         super().__init__(chains)
         self._settings = settings
+        self._examination = Examination(chains)
         self.name = f"HiGHS {highspy.Highs().version()}"
 
     def _one(self, problem: Problem, watch: Watch) -> Found:
         incumbent, value = descents(self._chains, problem, FEW_STARTS, watch)
-        program = FORMULATIONS[self._settings.formulation](self._chains, problem.costs)
-        markov = self._chains.markov_bound(problem.costs)
-        for accuracy in (ACCURACY, None):
-            highs = _loaded(program, self._settings.threads, accuracy)
-            highs.setSolution(_solution(program.start(incumbent)))
-            highs.setOptionValue("time_limit", min(watch.left, 1e20))
-            _run(highs, watch, partial(watch.tell, problem), value, self._settings.threads)
-            status = highs.getModelStatus()
-            if status not in _FAILURES:  # tight tolerances can make a feasible model look infeasible
-                break
-        info = highs.getInfo()
-        bound = max(markov, float(info.mip_dual_bound)) if status not in _FAILURES else markov
-        policy = incumbent
-        if info.primal_solution_status == _FEASIBLE:  # within the tolerances: the policy itself may be dearer
-            policy = self._chains.cheaper(problem, self._policy(highs), incumbent)
-        return Found(policy, bound, max(0, int(info.mip_node_count)), self._note(highs, status))
+        if watch.expired:
+            return Found(incumbent, self._chains.markov_bound(problem.costs), note=self._stopped)
+        program = FORMULATIONS[self._settings.formulation](Rounded.of(self._chains, problem.costs), incumbent)
 
-    def _note(self, highs: Any, status: Any) -> str:
-        if status == highspy.HighsModelStatus.kOptimal:
+        def tell(primal: float, dual: float, nodes: int) -> None:
+            watch.tell(problem, min(value, primal), dual, nodes)
+
+        try:
+            given = program, self._settings.threads, SHARE * watch.left, watch.is_heard
+            answer: Answer = watch.apart(solve_mixed, *given, tell=tell)
+        except Ended:
+            return Found(incumbent, self._chains.markov_bound(problem.costs), note=self._stopped)
+        claim = Found(incumbent, -inf if answer.failed else answer.bound, answer.nodes, self._note(answer))
+        if answer.choices is not None:  # whole within the tolerances: the policy itself may be dearer
+            claim = claim._replace(policy=self._chains.cheaper(problem, self._policy(answer.choices), incumbent))
+        return self._examination.judged(claim, problem, watch, "HiGHS")
+
+    @property
+    def _stopped(self) -> str:
+        limit = self._settings.seconds
+        return f"stopped at {limit:g} seconds" if limit < inf else "HiGHS ended without an answer"
+
+    def _note(self, answer: Answer) -> str:
+        if answer.optimal:
             return ""
-        # Ctrl-C raises, so that an interrupt that comes here is that of the clock.
-        if status in _STOPPED:
-            return f"stopped at {self._settings.seconds:g} seconds"
-        return str(highs.modelStatusToString(status))
+        return answer.status if answer.failed else self._stopped
 
-    def _policy(self, highs: Any) -> Policy:
+    def _policy(self, choices: Floats) -> Policy:
         _, states, actions = self._chains.shape
-        solution = np.array(highs.getSolution().col_value)
-        chosen = solution[-states * actions :].reshape(states, actions)
-        return np.asarray(chosen.argmax(axis=1), dtype=np.int64)
+        return np.asarray(choices.reshape(states, actions).argmax(axis=1), dtype=np.int64)
 
 
 _FEASIBLE = highspy.SolutionStatus.kSolutionStatusFeasible
-_STOPPED = (highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kInterrupt)
 _FAILURES = (
     highspy.HighsModelStatus.kInfeasible,
     highspy.HighsModelStatus.kUnboundedOrInfeasible,
@@ -113,14 +131,54 @@ _FAILURES = (
 )
 
 
-def _loaded(program: Formulation, threads: int, accuracy: float | None = None) -> Any:
+def solve_mixed(program: Formulation, threads: int, seconds: float, is_heard: bool, tell: Tell) -> Answer:
+    """Solve one program; this runs in a process of its own."""
+    use_threads(threads)
+    for accuracy in (ACCURACY, None):
+        highs = _loaded(program, threads, accuracy)
+        highs.setSolution(_solution(program.start))
+        highs.setOptionValue("time_limit", min(seconds, 1e20))
+        if is_heard:
+            highs.cbMipInterrupt += _Listener(tell).hear
+        highs.run()
+        status = highs.getModelStatus()
+        if status not in _FAILURES:  # tight tolerances can make a feasible model look infeasible
+            break
+    info = highs.getInfo()
+    feasible = info.primal_solution_status == _FEASIBLE
+    return Answer(
+        str(highs.modelStatusToString(status)),
+        status == highspy.HighsModelStatus.kOptimal,
+        status in _FAILURES,
+        float(info.mip_dual_bound),
+        max(0, int(info.mip_node_count)),
+        np.array(highs.getSolution().col_value)[-program.n_choices :] if feasible else None,
+    )
+
+
+class _Listener:
+    """Tells how far HiGHS has come, not too often."""
+
+    def __init__(self, tell: Tell) -> None:
+        self._tell = tell
+        self._told = -inf
+
+    def hear(self, event: Any) -> None:
+        if perf_counter() >= self._told + LOOK:
+            self._told = perf_counter()
+            found = event.data_out
+            self._tell(float(found.mip_primal_bound), float(found.mip_dual_bound), int(found.mip_node_count))
+
+
+def _loaded(program: Formulation, threads: int, accuracy: float | None) -> Any:
     highs = highspy.Highs()
     options: dict[str, Any] = {
         "output_flag": False,
         "threads": threads,
         "mip_rel_gap": 0.0,
         "mip_abs_gap": 1e-10,
-        "small_matrix_value": 1e-12,  # chances below the default of 1e-9 would be dropped
+        "presolve": "off",
+        "small_matrix_value": 1e-12,
     }
     if accuracy is not None:
         names = ("mip_feasibility", "primal_feasibility", "dual_feasibility")
@@ -151,35 +209,3 @@ def _solution(point: np.ndarray) -> Any:
     solution = highspy.HighsSolution()
     solution.col_value = point.tolist()
     return solution
-
-
-def _run(highs: Any, watch: Watch, tell: Callable[[float, float, int], None], incumbent: float, threads: int) -> None:
-    """Solve in a thread, so that Ctrl-C is heard and stops it; tell the listener on the way."""
-    use_threads(threads)
-    interrupted = Event()
-
-    def on_interval(event: Any) -> None:
-        found = event.data_out
-        tell(min(incumbent, found.mip_primal_bound), found.mip_dual_bound, int(found.mip_node_count))
-        if interrupted.is_set() or watch.left <= 0.0:
-            event.interrupt()
-
-    highs.cbMipInterrupt += on_interval
-    if current_thread() is not main_thread():
-        highs.run()
-        return
-    done = Event()
-    Thread(target=_run_and_tell, args=(highs, done), daemon=True).start()
-    try:
-        done.wait()
-    except KeyboardInterrupt:
-        interrupted.set()
-        done.wait()
-        raise
-
-
-def _run_and_tell(highs: Any, done: Event) -> None:
-    try:
-        highs.run()
-    finally:
-        done.set()

@@ -3,9 +3,11 @@
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any, ClassVar
+from time import perf_counter
+from typing import Any, ClassVar, NamedTuple
 from warnings import catch_warnings, simplefilter
 
+import highspy
 import numpy as np
 import pulp
 import scipy
@@ -15,22 +17,33 @@ from amdp.arrays import Floats, floats
 from amdp.errors import InvalidInput
 from amdp.kernels.searches import Problem
 from amdp.mdp import Domain, StationaryPolicies
+from amdp.oracles.apart import Ended, Tell
 from amdp.oracles.base import Planner
 from amdp.oracles.markov.pulp_program import SOLVERS
 from amdp.oracles.solving import require_limits
-from amdp.oracles.stationary.formulations import greatest_reach, require_suffix
+from amdp.oracles.stationary.examination import Examination
+from amdp.oracles.stationary.formulations import require_suffix
 from amdp.oracles.stationary.local_search import FEW_STARTS, descents
 from amdp.oracles.stationary.planning import Chains, Found, Policy, Search, StationaryPlanner, Watch, is_stationary
+from amdp.oracles.stationary.rounding import Rounded
 
-CBC_ACCURACY = ["primalTolerance 1e-9", "dualTolerance 1e-9", "integerTolerance 1e-9", "allowableGap 1e-10"]
+ACCURACY = 1e-8  # as in `amdp.oracles.stationary.milp`, as is the next line
+SHARE = 0.9  # of the time for the solver; the rest is to examine what it claims
+CBC_OPTIONS = [
+    *(f"{kind}Tolerance {ACCURACY:g}" for kind in ("primal", "dual", "integer")),
+    "allowableGap 1e-10",
+    "increment 1e-10",  # by itself CBC leaves policies that are cheaper by less than 1e-5
+    "preprocess off",
+]
 
 
 @dataclass(frozen=True)
 class PulpMixedProgram:
     """Minimize `<c, x>` over occupancy measures `x_t_s_a` of one action `choice_s_a` for each state.
 
-    PuLP passes on no bound: an answer that the solver calls optimal proves itself, to the accuracy of the solver;
-    any other has the bound of Markov policies.
+    Where the solver calls its answer optimal, it claims its bound (HiGHS) or the cost of the answer (CBC, of which PuLP
+    passes on no bound). The model is rounded and the claim is examined as in `MixedProgram`; without a claim the bound
+    is that of Markov policies.
     """
 
     solver: str = "HiGHS"
@@ -57,14 +70,25 @@ class PulpMixedProgram:
         require_suffix(path)
         planner = self.bind(domain)
         assert isinstance(planner, StationaryPlanner)
-        model, _, _ = written(planner.chains, planner.checked(floats("cost", cost, "hsa")[None])[0])
+        checked = np.ascontiguousarray(planner.checked(floats("cost", cost, "hsa")[None])[0])
+        model, _, _ = written(Rounded.of(planner.chains, checked))
         (model.writeLP if Path(path).suffix == ".lp" else model.writeMPS)(str(path))
+
+
+class Answer(NamedTuple):
+    """What the solver leaves."""
+
+    status: str  # in the words of PuLP
+    optimal: bool
+    bound: float
+    choices: Floats | None  # [s * a]
 
 
 class _Pulp(Search):
     def __init__(self, chains: Chains, settings: PulpMixedProgram) -> None:
         super().__init__(chains)
         self._settings = settings
+        self._examination = Examination(chains)
         self.name = f"PuLP {pulp.__version__} with {settings.solver}"
 
     def _one(self, problem: Problem, watch: Watch) -> Found:
@@ -72,36 +96,61 @@ class _Pulp(Search):
         markov = self._chains.markov_bound(problem.costs)
         if watch.expired:
             return Found(incumbent, markov, note="no time was left for the solver")
-        model, _, choices = written(self._chains, problem.costs)
-        model.solve(_command(self._settings, watch.left))
-        if model.sol_status not in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible):
-            return Found(incumbent, markov, note=pulp.LpStatus[model.status])
+        try:
+            given = Rounded.of(self._chains, problem.costs), self._settings, SHARE * watch.left
+            answer: Answer = watch.apart(solve_written, *given, tell=lambda: None)
+        except Ended:
+            return Found(incumbent, markov, note="stopped at a limit")
+        if answer.choices is None:
+            return Found(incumbent, markov, note=answer.status)
         # Solvers may take choices that are whole only within their tolerances.
-        policy = self._chains.cheaper(problem, _policy(self._chains, choices), incumbent)
-        # PuLP says Optimal of runs that a limit stopped; `sol_status` tells them apart.
-        if model.sol_status != pulp.LpSolutionOptimal:
+        policy = self._chains.cheaper(problem, _policy(self._chains, answer.choices), incumbent)
+        if not answer.optimal:
             return Found(policy, markov, note="stopped at a limit")
-        return Found(policy, max(markov, float(pulp.value(model.objective))))
+        return self._examination.judged(Found(policy, answer.bound), problem, watch, self._settings.solver)
 
 
-def written(chains: Chains, cost: Floats) -> tuple[Any, dict[tuple[int, int, int], Any], dict[tuple[int, int], Any]]:
-    """The model, its variables `x[t, s, a]`, and its variables `choice[s, a]`."""
-    steps, states, actions = chains.shape
-    model = pulp.LpProblem("cheapest_stationary_policy", pulp.LpMinimize)
+def solve_written(model: Rounded, settings: PulpMixedProgram, seconds: float, tell: Tell) -> Answer:
+    """Write and solve one program; this runs in a process of its own."""
+    began = perf_counter()
+    program, _, choice = written(model)
+    program.solve(_command(settings, max(0.0, seconds - (perf_counter() - began))))
+    # PuLP says Optimal of runs that a limit stopped; `sol_status` tells them apart.
+    found = program.sol_status in (pulp.LpSolutionOptimal, pulp.LpSolutionIntegerFeasible)
+    return Answer(
+        pulp.LpStatus[program.status],
+        program.sol_status == pulp.LpSolutionOptimal,
+        _bound(program) if found else -inf,
+        np.array([variable.value() or 0.0 for variable in choice.values()]) if found else None,
+    )
+
+
+def _bound(program: Any) -> float:
+    """What the solver claims that no answer falls below, if it claims to be done."""
+    reached = float(pulp.value(program.objective))
+    if isinstance(program.solverModel, highspy.Highs):
+        return min(reached, float(program.solverModel.getInfo().mip_dual_bound))
+    return reached
+
+
+def written(model: Rounded) -> tuple[Any, dict[tuple[int, int, int], Any], dict[tuple[int, int], Any]]:
+    """The program, its variables `x[t, s, a]`, and its variables `choice[s, a]`."""
+    steps, states, actions = model.shape
+    program = pulp.LpProblem("cheapest_stationary_policy", pulp.LpMinimize)
     x = {
-        place: model.add_variable("x_{}_{}_{}".format(*place), lowBound=0)
+        place: program.add_variable("x_{}_{}_{}".format(*place), lowBound=0)
         for place in np.ndindex(steps, states, actions)
     }
     choice = {
-        pair: model.add_variable("choice_{}_{}".format(*pair), cat=pulp.LpBinary)
+        pair: program.add_variable("choice_{}_{}".format(*pair), cat=pulp.LpBinary)
         for pair in np.ndindex(states, actions)
     }
-    model += pulp.lpSum(float(cost[place]) * chance for place, chance in x.items())
+    program += pulp.lpSum(float(model.cost[place]) * chance for place, chance in x.items())
 
     for s in range(states):
-        model += pulp.lpSum(choice[s, a] for a in range(actions)) == 1, f"one_action_{s}"
+        program += pulp.lpSum(choice[s, a] for a in range(actions)) == 1, f"one_action_{s}"
 
-    moves = scipy.sparse.coo_array(chains.kernel.matrix(0))
+    moves = scipy.sparse.coo_array(model.moves)
     entries = list(zip(*(axis.tolist() for axis in moves.coords), moves.data.tolist(), strict=True))
     for t in range(steps):
         inflow: dict[int, list[Any]] = {s: [] for s in range(states)}
@@ -109,19 +158,17 @@ def written(chains: Chains, cost: Floats) -> tuple[Any, dict[tuple[int, int, int
             for row, y, chance in entries:
                 inflow[y].append(chance * x[t - 1, row // actions, row % actions])
         for s in range(states):
-            entering = float(t == 0 and s == chains.initial) + pulp.lpSum(inflow[s])
-            model += pulp.lpSum(x[t, s, a] for a in range(actions)) == entering, f"balance_{t}_{s}"
+            entering = float(t == 0 and s == model.initial) + pulp.lpSum(inflow[s])
+            program += pulp.lpSum(x[t, s, a] for a in range(actions)) == entering, f"balance_{t}_{s}"
 
-    reach = greatest_reach(chains)
     for (t, s, a), chance in x.items():
-        model += chance <= float(reach[t, s]) * choice[s, a], f"only_chosen_{t}_{s}_{a}"
-    return model, x, choice
+        program += chance <= float(model.caps[t, s]) * choice[s, a], f"only_chosen_{t}_{s}_{a}"
+    return program, x, choice
 
 
-def _policy(chains: Chains, choices: dict[tuple[int, int], Any]) -> Policy:
+def _policy(chains: Chains, choices: Floats) -> Policy:
     _, states, actions = chains.shape
-    chosen = np.array([variable.value() or 0.0 for variable in choices.values()])
-    return np.asarray(chosen.reshape(states, actions).argmax(axis=1), dtype=np.int64)
+    return np.asarray(choices.reshape(states, actions).argmax(axis=1), dtype=np.int64)
 
 
 def _command(settings: PulpMixedProgram, seconds: float) -> Any:
@@ -130,15 +177,17 @@ def _command(settings: PulpMixedProgram, seconds: float) -> Any:
         with catch_warnings():
             simplefilter("ignore", DeprecationWarning)  # the bundled CBC is there until PuLP 4, which is excluded
             return pulp.PULP_CBC_CMD(
-                msg=False, timeLimit=limit, threads=settings.threads, gapRel=0.0, options=CBC_ACCURACY
+                msg=False, timeLimit=limit, threads=settings.threads, gapRel=0.0, presolve=False, options=CBC_OPTIONS
             )
     return pulp.HiGHS(
         msg=False,
         timeLimit=limit,
         threads=settings.threads,
         gapRel=0.0,
-        mip_feasibility_tolerance=1e-9,
-        primal_feasibility_tolerance=1e-9,
-        dual_feasibility_tolerance=1e-9,
-        small_matrix_value=1e-12,  # chances below the default of 1e-9 would be dropped
+        gapAbs=1e-10,
+        mip_feasibility_tolerance=ACCURACY,
+        primal_feasibility_tolerance=ACCURACY,
+        dual_feasibility_tolerance=ACCURACY,
+        presolve="off",
+        small_matrix_value=1e-12,
     )

@@ -1,4 +1,4 @@
-"""Slow, plain formulas for stationary policies."""
+"""Slow, plain formulas for stationary policies: the truth that others are held against."""
 
 from itertools import product
 
