@@ -65,11 +65,6 @@ _turn = Lock()
 _running: WeakSet[_Solve] = WeakSet()  # weak: whatever ends a solve, it does not stay here
 
 
-def use_threads(wanted: int) -> None:
-    """Make the scheduler anew if it has another number of threads: HiGHS would refuse to run."""
-    _begin(wanted)
-
-
 def _run(highs: Any, threads: int) -> None:
     solve = _begin(threads)
     try:

@@ -245,19 +245,20 @@ def test_work_that_ends_is_done_and_what_it_raises_is_raised() -> None:
         interruptible(lambda: 1 // 0, lambda: None)
 
 
-def test_work_that_does_not_hear_is_left_to_end_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(interrupts, "PATIENCE", 0.01)
+def test_work_that_does_not_hear_is_left_to_end_by_itself() -> None:
     heard, end, ended = Event(), Event(), Event()
 
     def work() -> None:
-        interrupt_main()
-        end.wait(60)
-        ended.set()
+        try:
+            interrupt_main()
+            end.wait(60)
+        finally:
+            ended.set()
 
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background starts out deaf to it
     try:
         with pytest.raises(KeyboardInterrupt):
-            interruptible(work, heard.set)
+            interruptible(work, heard.set, patience=0.01)
     finally:
         signal.signal(signal.SIGINT, before)
     assert heard.is_set()

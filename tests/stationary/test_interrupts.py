@@ -25,7 +25,7 @@ import numpy as np
 from amdp import bind, kernels, oracle
 from amdp.oracles import apart
 from amdp.oracles.stationary import planning
-from amdp.oracles.interrupts import heard
+from amdp.oracles.interrupts import interruptible
 from amdp.oracles.stationary.enumeration import Table
 from amdp.oracles.stationary.mixing_bound import MixingBound
 from benchmarks.stationary_worlds import world
@@ -57,7 +57,7 @@ def mixing(shape):
     domain, _ = world("sparse", "noise", shape, np.random.default_rng(1))
     watch, chains = planning.Watch(np.inf, None), planning.Chains.of(domain)
     assert chains.is_long
-    return lambda: heard(lambda: MixingBound.of(chains, halt=watch.halt), watch.interrupt)
+    return lambda: interruptible(lambda: MixingBound.of(chains, halt=watch.halt), watch.interrupt)
 
 def count(shape):
     small, _ = world("dense", "noise", (4, 3, 3), np.random.default_rng(0))

@@ -20,7 +20,7 @@ from amdp.errors import InvalidInput, UnsupportedDomain
 from amdp.kernels.searches import Floors, Problem
 from amdp.mdp import Domain, Kernel
 from amdp.oracles.base import Planner, PlanningOracle
-from amdp.oracles.interrupts import heard
+from amdp.oracles.interrupts import interruptible
 from amdp.oracles.markov.enumeration import MarkovEnumerator, can_be_listed, count_deciding
 from amdp.oracles.stationary.branch_and_bound import new_tree, proved
 from amdp.oracles.stationary.local_search import descents
@@ -106,7 +106,7 @@ class _Listed(Search):
         self._asked += n
         if self._table is None and self._asked > 1 and self._room > 0:
             given = self._chains, self._limit, self._room, watch.halt
-            self._table = heard(lambda: Table.of(*given), watch.interrupt)
+            self._table = interruptible(lambda: Table.of(*given), watch.interrupt, inf)
             self._room = self._room if watch.expired else 0  # what does not fit will never fit
         return self._table.horizon if self._table else self._chains.shape[0]
 

@@ -16,7 +16,7 @@ from amdp.kernels.searches import Problem
 from amdp.mdp import Domain, StationaryPolicies
 from amdp.oracles.apart import Ended, Tell
 from amdp.oracles.base import Planner
-from amdp.oracles.highs import use_threads
+from amdp.oracles.highs import run
 from amdp.oracles.interrupts import LOOK
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.examination import Examination
@@ -133,14 +133,13 @@ _FAILURES = (
 
 def solve_mixed(program: Formulation, threads: int, seconds: float, is_heard: bool, tell: Tell) -> Answer:
     """Solve one program; this runs in a process of its own."""
-    use_threads(threads)
     for accuracy in (ACCURACY, None):
         highs = _loaded(program, threads, accuracy)
         highs.setSolution(_solution(program.start))
         highs.setOptionValue("time_limit", min(seconds, 1e20))
         if is_heard:
             highs.cbMipInterrupt += _Listener(tell).hear
-        highs.run()
+        run(highs, threads)
         status = highs.getModelStatus()
         if status not in _FAILURES:  # tight tolerances can make a feasible model look infeasible
             break

@@ -29,7 +29,7 @@ from amdp.kernels.searches import Problem
 from amdp.mdp import Domain, Kernel, SingleKernel, SparseKernel, StationaryPolicies
 from amdp.oracles.apart import Tell, run_apart
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
-from amdp.oracles.interrupts import LOOK, heard
+from amdp.oracles.interrupts import LOOK, interruptible
 from amdp.oracles.solving import worst
 
 STOP = 1e-14  # a law that moves by less in a step is stationary
@@ -129,7 +129,8 @@ class Chains:
             steps, states, actions = self.shape
             nowhere, halt = np.empty((0, states), dtype=np.int64), np.zeros(1, dtype=np.int64)
             given = self.rows, actions, self.initial, steps, limit, nowhere, halt
-            self._counts[limit] = int(heard(lambda: kernels.trees.list_closed(*given), lambda: halt.fill(1)))
+            count = interruptible(lambda: kernels.trees.list_closed(*given), lambda: halt.fill(1), inf)
+            self._counts[limit] = int(count)
         return self._counts[limit]
 
     @cached_property
@@ -382,7 +383,7 @@ class StationaryPlanner(Planner):
             def work() -> list[Found]:
                 return self._searched(costs, objective, bound, allowed, watch)
 
-            found = heard(work, watch.interrupt) if self.chains.is_long else work()
+            found = interruptible(work, watch.interrupt, inf) if self.chains.is_long else work()
         np.minimum(bound, objective, out=bound)
         return found
 
