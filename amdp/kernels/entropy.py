@@ -23,8 +23,11 @@ from amdp.kernels.rows import FlowRows, Iterate
 TINY = 1e-280  # chances below are carried as logarithms only
 BAND = 600.0  # logarithms that are carried forward together
 NEAR = 0.1  # a start with a smaller gap is taken as it is
+CLOSE = 1.0  # and so is one with no larger excess
 SETTLED = 1e-6  # an excess that rare states may keep
-SHORTEST = 1e-4  # of a Newton step
+SHORTEST = 0.1  # of a feasible step that may be halved once more
+SHORTEST_DUAL = 1e-9
+SHARE = 1e-4  # of the slope, by which the dual value must rise
 PRODUCTS = 400  # that conjugate gradients may take for one step
 MOST = 1e280  # the largest factor of weights; beyond it their scale is changed
 ROUNDING = 1e-14  # of the sum of a row
@@ -391,7 +394,11 @@ def assemble(rows, h, mass, root, later, scratch, block, couplings):
 
 @_inner
 def backward(rows, pairs, reached, known, prices, now):
-    """The policy of the prices; where `known`, they are first set to `v = log d - L`, step by step."""
+    """The policy of the prices; where `known`, they are first set to `v = log d - L`, step by step.
+
+    The prices of each step are shifted so that what leaves its states, `exp(v + L)`, sums to 1. That changes no policy,
+    and no other shift gives a larger dual value: `v[0, initial]`, less the number of steps.
+    """
     steps, states = prices.shape
     actions = pairs.shape[1] // states
     for h in range(steps - 1, -1, -1):
@@ -406,6 +413,24 @@ def backward(rows, pairs, reached, known, prices, now):
             if known:
                 there = reached[h, s] and now.log_chance[h, s] > -np.inf
                 prices[h, s] = now.log_chance[h, s] - total if there else 0.0
+        shift = _log_leaving(prices, now.total, reached, h)
+        for s in range(states):
+            if reached[h, s]:
+                prices[h, s] -= shift
+
+
+@_inner
+def _log_leaving(prices, total, reached, h):
+    """The logarithm of `sum_s exp(v + L)` over the states of a step."""
+    top = -np.inf
+    for s in range(prices.shape[1]):
+        if reached[h, s]:
+            top = max(top, prices[h, s] + total[h, s])
+    leaving = 0.0
+    for s in range(prices.shape[1]):
+        if reached[h, s]:
+            leaving += np.exp(prices[h, s] + total[h, s] - top)
+    return top + np.log(leaving)
 
 
 @_inner
@@ -694,35 +719,53 @@ def _copy(source, target):
 
 
 @_inner
-def _dual_value(prices, initial, reached, now):
-    """`sum exp(v + L) - v[0, initial]`: convex, and least at the optimal prices."""
-    value = -prices[0, initial]
-    for h in range(prices.shape[0]):
-        for s in range(prices.shape[1]):
-            if reached[h, s]:
-                value += np.exp(prices[h, s] + now.total[h, s])
-    return value
-
-
-@_inner
-def _turn_to_dual(rows, prices, initial, reached, now, out):
+def _turn_to_dual(rows, prices, initial, reached, now, entering, out):
     """Replace the occupancy by what leaves each state at its price; `out` is what enters less what leaves.
 
-    With the larger of both as the scale, the step descends on the dual value also where nothing leaves yet.
+    The matrix is then the curvature of the dual value. Where more enters than leaves, its diagonal is raised to the
+    logarithmic mean of both: `exp(u)` times what leaves is what enters at `u = log(entering / leaves)`, not at the far
+    longer step of a linear model.
     """
     steps, states = prices.shape
     actions = now.policy.shape[1] // states
-    out[:] = 0.0
-    out[0, initial] = 1.0
+    entering[:] = 0.0
+    entering[0, initial] = 1.0
     for h in range(steps):
         for s in range(states):
             leaves = np.exp(prices[h, s] + now.total[h, s]) if reached[h, s] else 0.0
-            now.chance[h, s] = max(leaves, out[h, s])
-            out[h, s] -= leaves
+            out[h, s] = entering[h, s] - leaves
+            now.chance[h, s] = leaves
+            if entering[h, s] > leaves > 0.0:
+                ratio = np.log(entering[h, s] / leaves)
+                now.chance[h, s] = out[h, s] / ratio if ratio > 1e-3 else entering[h, s]
             for row in range(s * actions, (s + 1) * actions):
                 now.mass[h, row] = leaves * now.policy[h, row]
         if h < steps - 1:
-            carry(rows, h, now.mass[h], out[h + 1])
+            carry(rows, h, now.mass[h], entering[h + 1])
+
+
+@_inner
+def _hasten(prices, reached, now, entering, u):
+    """Lower prices at which far too much leaves by more than the step would, which is 1; the slope along the step.
+
+    For any change `u` of the prices, `exp(u[s] - p u') <= sum_y p (exp(2 u[s]) + exp(-2 u'[y])) / 2`, so a quarter of
+    `log(entering / leaves)` everywhere descends on the dual value, whatever the prices.
+    """
+    slope = 0.0
+    for h in range(u.shape[0]):
+        for s in range(u.shape[1]):
+            if not reached[h, s]:
+                u[h, s] = 0.0
+                continue
+            log_leaving = prices[h, s] + now.total[h, s]
+            log_entering = np.log(entering[h, s]) if entering[h, s] > 0.0 else LEAST
+            safe = 0.25 * (log_entering - log_leaving)
+            if now.chance[h, s] <= TINY:
+                u[h, s] = safe if entering[h, s] > 0.0 or log_leaving > LEAST else 0.0
+            elif safe < 0.0:
+                u[h, s] = min(u[h, s], safe)
+            slope += (entering[h, s] - np.exp(log_leaving)) * u[h, s]
+    return slope
 
 
 @_inner
@@ -750,48 +793,56 @@ def propose(stage, starts, reached, prices, length, u, trial, now):
 
 
 @_inner
-def _worst_excess(now):
-    """The largest excess of a state whose chance is a number."""
+def _worst_excess(reached, now, least):
+    """The largest excess of a state whose chance exceeds `least`."""
     worst = 0.0
     for h in range(now.chance.shape[0]):
         for s in range(now.chance.shape[1]):
-            if now.chance[h, s] > TINY:
+            if reached[h, s] and now.chance[h, s] > least:
                 worst = max(worst, abs(now.excess[h, s]))
     return worst
 
 
 @_inner
-def _is_better(found, gap, value, dual, worst, now, length, tolerance, by_dual):
-    """Whether prices of gap `found` and dual `value` are progress; once the gap is small, the rare states decide."""
+def _is_better(found, gap, worst, reached, now, length, tolerance):
+    """Whether prices of gap `found` are progress; once the gap is small, the rare states decide."""
     if gap <= tolerance:
-        return found <= tolerance and _worst_excess(now) < 0.5 * worst
-    if by_dual:
-        return value < dual and found == found
+        return found <= tolerance and _worst_excess(reached, now, TINY) < 0.5 * worst
     return found < (1.0 - 0.1 * length) * gap
 
 
 @_inner
-def solve(rows, pairs, initial, reached, starts, tolerance, limit, exact, prices, now):
-    """Newton steps with a line search on the gap, until it is below `tolerance`; gap and steps.
+def solve(rows, pairs, initial, reached, starts, tolerance, enough, limit, exact, prices, now):
+    """Newton steps until the gap is below `tolerance`, or below `enough` and no step lowers it; gap and steps.
 
-    The gap need not fall along a step that is far from the end. Where it does not, steps of the dual problem take
-    over, which has a convex objective to descend on, until the gap is small. Rare states have no share in the gap: for
-    them there are more steps, as long as these help.
+    There are two kinds. A feasible step is one of the primal problem, at the occupancy that prices stand for; it is
+    taken if the gap falls. It is exact where all excess is small, but far from there the gap may rise along it: states
+    of chance 1e-12 whose prices are wrong by 30 do not count in the gap, and do after the step. A dual step is one of
+    the dual problem, at what leaves the states. The dual value is concave and rises along it, so a line search that
+    asks for a share of the slope leads to the optimum from anywhere (Boyd and Vandenberghe 2004, section 9.5).
+
+    Where no feasible step helps, dual steps take over, at first from the prices at which all states of a step are met
+    alike: there the matrix is well conditioned, and the dual value is within `H log S` of its greatest. They end when
+    the gap has fallen to a hundredth, or when the dual value can rise by rounding only. Rare states have no share in
+    the gap: for them there are more steps at the end, as long as these help.
 
     There is one place that evaluates prices, for starts and steps alike: it is most of what has to be compiled.
     """
     steps, states = prices.shape
-    newton = starts.shape[0] + 3
+    alike, newton = starts.shape[0] + 1, starts.shape[0] + 3
     trial = np.zeros(prices.shape)
     u = np.zeros(prices.shape)
+    entering = np.zeros(prices.shape)
     blocks = np.empty((steps if exact else 0, states, states))
     couplings = np.empty((steps if exact else 0, states, states))
     scratch = np.empty((max(2, states) if exact else 1, pairs.shape[1]))
     gap = np.inf
-    dual = np.inf
+    dual = -np.inf
+    slope = 0.0
     worst = np.inf
     refined = exact and tolerance <= SETTLED * SETTLED  # who asks for rough answers gets them
-    by_dual = False
+    by_dual, turned, exhausted, stuck = False, False, False, False
+    until = 0.0  # the gap at which dual steps end
     length = 0.0
     iterations = 0
     stage = 0
@@ -799,30 +850,49 @@ def solve(rows, pairs, initial, reached, starts, tolerance, limit, exact, prices
         propose(stage, starts, reached, prices, length, u, trial, now)
         soft = newton - 2 <= stage < newton
         found = evaluate(rows, pairs, initial, reached, soft, trial, now)
-        value = _dual_value(trial, initial, reached, now)
+        value = trial[0, initial] - steps
         if stage < newton:
-            if found < gap:
-                gap = found
+            near = by_dual or found <= NEAR or _worst_excess(reached, now, -1.0) <= CLOSE
+            if near or found < gap:
                 _copy(trial, prices)
-            stage = newton if found <= NEAR else stage + 1
-            if stage < newton or found > NEAR:
+                gap = found
+            stage = newton if near else stage + 1
+            if not near:
                 continue
-        elif length == 0.0 or _is_better(found, gap, value, dual, worst, now, length, tolerance, by_dual):
+        elif by_dual and length > 0.0:
+            if not value >= dual + SHARE * length * slope:
+                length = 0.5 * length if length > SHORTEST_DUAL else 0.0
+                stuck = length == 0.0
+                continue
+            _copy(trial, prices)
+            gap = found
+        elif length == 0.0 or _is_better(found, gap, worst, reached, now, length, tolerance):
             _copy(trial, prices)
             gap = found
         else:
             # Without progress along the step, go back to where it began.
             length = 0.5 * length if length > SHORTEST and gap > tolerance else 0.0
+            stuck = length == 0.0
             continue
-        worst = _worst_excess(now)
+        worst = _worst_excess(reached, now, TINY)
         dual = value
-        stuck = length == 0.0 and iterations > 0
         settled = gap <= tolerance and (worst <= SETTLED or not refined)
-        if settled or iterations == limit or (stuck and (by_dual or gap <= NEAR)):
+        if settled or iterations == limit or (stuck and not by_dual and (exhausted or gap <= enough)):
             return gap, iterations
-        by_dual = stuck or (by_dual and not gap <= NEAR)
+        if stuck:
+            exhausted = by_dual
+            by_dual = not by_dual
+            until = 0.01 * gap
+            length = 0.0
+            stuck = False
+            if by_dual and not turned:
+                turned = True
+                stage = alike
+                continue
+        elif gap <= until:
+            by_dual = False
         if by_dual:
-            _turn_to_dual(rows, prices, initial, reached, now, u)
+            _turn_to_dual(rows, prices, initial, reached, now, entering, u)
         else:
             _slope(rows, now, scratch[0], u)
         if exact:
@@ -831,6 +901,10 @@ def solve(rows, pairs, initial, reached, starts, tolerance, limit, exact, prices
             relative = max(np.sqrt(0.1 * tolerance / gap), 0.1 * min(1.0, np.sqrt(gap)))
             iterated_step(rows, now, relative, PRODUCTS, scratch[0], u)
         length = 1.0
+        if by_dual:
+            slope = _hasten(prices, reached, now, entering, u)
+            stuck = not slope > ROUNDING * (steps + abs(dual))
+            length = 0.0 if stuck else 1.0
         iterations += 1
 
 
@@ -866,7 +940,9 @@ def prepare(given_rows, log_point, usable, pairs):
 
 
 @_fast
-def project(given_rows, pairs, initial, reached, closed, starts, tolerance, limit, exact, prices, log_measure):
+def project(
+    given_rows, pairs, initial, reached, closed, starts, tolerance, enough, limit, exact, prices, log_measure
+):
     """Solve, and write the measure `[h, s*a, 1]` over a kernel, `[h, s*a, y]` over a box; gap and iterations.
 
     Unless pairs without weight are `closed`, `reached` taking account of them, nothing is done where there is one, and
@@ -889,7 +965,7 @@ def project(given_rows, pairs, initial, reached, closed, starts, tolerance, limi
         np.empty((steps, states)),
     )
     prices[:] = 0.0
-    gap, iterations = solve(rows, pairs, initial, reached, starts, tolerance, limit, exact, prices, now)
+    gap, iterations = solve(rows, pairs, initial, reached, starts, tolerance, enough, limit, exact, prices, now)
     for h in range(steps):
         for s in range(states):
             if not reached[h, s]:

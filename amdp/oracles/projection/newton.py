@@ -108,6 +108,7 @@ class _NewtonProjector(Projector):
             closed,
             starts,
             min(0.5 * settings.accuracy**2, settings.gap * steps),
+            settings.gap * steps,
             settings.iterations,
             states <= settings.factored_states,
             prices,
