@@ -813,7 +813,7 @@ def _is_better(found, gap, worst, reached, now, length, tolerance):
 
 @_inner
 def solve(rows, pairs, initial, reached, starts, tolerance, enough, limit, exact, prices, now):
-    """Newton steps until the gap is below `tolerance`, or below `enough` and no step lowers it; gap and steps.
+    """Newton steps until the gap is below `tolerance`, or below `enough` and no step lowers it; gap, steps, and dual steps.
 
     There are two kinds. A feasible step is one of the primal problem, at the occupancy that prices stand for; it is
     taken if the gap falls. It is exact where all excess is small, but far from there the gap may rise along it: states
@@ -844,7 +844,7 @@ def solve(rows, pairs, initial, reached, starts, tolerance, enough, limit, exact
     by_dual, turned, exhausted, stuck = False, False, False, False
     until = 0.0  # the gap at which dual steps end
     length = 0.0
-    iterations = 0
+    iterations, dual_steps = 0, 0
     stage = 0
     while True:
         propose(stage, starts, reached, prices, length, u, trial, now)
@@ -878,7 +878,7 @@ def solve(rows, pairs, initial, reached, starts, tolerance, enough, limit, exact
         dual = value
         settled = gap <= tolerance and (worst <= SETTLED or not refined)
         if settled or iterations == limit or (stuck and not by_dual and (exhausted or gap <= enough)):
-            return gap, iterations
+            return gap, iterations, dual_steps
         if stuck:
             exhausted = by_dual
             by_dual = not by_dual
@@ -905,6 +905,7 @@ def solve(rows, pairs, initial, reached, starts, tolerance, enough, limit, exact
             slope = _hasten(prices, reached, now, entering, u)
             stuck = not slope > ROUNDING * (steps + abs(dual))
             length = 0.0 if stuck else 1.0
+            dual_steps += 1
         iterations += 1
 
 
@@ -943,10 +944,10 @@ def prepare(given_rows, log_point, usable, pairs):
 def project(
     given_rows, pairs, initial, reached, closed, starts, tolerance, enough, limit, exact, prices, log_measure
 ):
-    """Solve, and write the measure `[h, s*a, 1]` over a kernel, `[h, s*a, y]` over a box; gap and iterations.
+    """Solve, and write the measure `[h, s*a, 1]` over a kernel, `[h, s*a, y]` over a box; gap, steps and dual steps.
 
     Unless pairs without weight are `closed`, `reached` taking account of them, nothing is done where there is one, and
-    the iterations are -1. This is what Python calls; it takes `FlowRows` as a plain tuple, which numba recognizes ten
+    the steps are -1. This is what Python calls; it takes `FlowRows` as a plain tuple, which numba recognizes ten
     times faster.
     """
     rows = FlowRows(*given_rows)
@@ -954,7 +955,7 @@ def project(
     by_pair = (steps, pairs.shape[1])
     actions = pairs.shape[1] // states
     if not closed and _has_holes(pairs, reached, actions):
-        return np.inf, -1
+        return np.inf, -1, 0
     now = Iterate(
         np.empty(by_pair),
         np.empty(by_pair),
@@ -965,7 +966,7 @@ def project(
         np.empty((steps, states)),
     )
     prices[:] = 0.0
-    gap, iterations = solve(rows, pairs, initial, reached, starts, tolerance, enough, limit, exact, prices, now)
+    gap, iterations, dual_steps = solve(rows, pairs, initial, reached, starts, tolerance, enough, limit, exact, prices, now)
     for h in range(steps):
         for s in range(states):
             if not reached[h, s]:
@@ -977,7 +978,7 @@ def project(
             log_measure[h, row, 0] = pair
             if rows.chances.shape[0] > 0 and h < steps - 1 and pair > -np.inf:
                 _write_row(rows, h, row, pair, prices[h + 1], log_measure[h, row])
-    return gap, iterations
+    return gap, iterations, dual_steps
 
 
 @_inner

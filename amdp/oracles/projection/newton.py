@@ -26,6 +26,7 @@ from amdp.oracles.projection.certificate import certified, supported
 NARROW = 8.0  # a range of logarithms in which Newton's method has not failed yet
 FAINT = -600.0  # the logarithm of masses that the sums of compiled code may lose
 Arrays = tuple[Any, ...]  # what the compiled code takes for `FlowRows`
+Found = tuple[Floats, float, int, int]  # prices, gap, steps, and how many of them were dual steps
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,8 @@ class _NewtonProjector(Projector):
         start = self.start(near)
         found = self._proved(point, start, began)
         if found.status is not Status.OPTIMAL and start is not None:
-            found = self._proved(point, None, began)
+            again = self._proved(point, None, began)
+            found = replace(again, report=again.report._replace(rebuilds=1))
         if found.status is not Status.OPTIMAL:
             found = self._annealed(point, found, began)
         return found.require(Status.OPTIMAL)
@@ -94,13 +96,13 @@ class _NewtonProjector(Projector):
 
     def _solved(
         self, rows: Arrays, pairs: Floats, reached: Bools, closed: bool, start: Floats | None, log_measure: Floats
-    ) -> tuple[Floats, float, int]:
-        """Prices, gap and iterations, from given prices, from zero or softly; fills in the measure."""
+    ) -> Found:
+        """Prices, gap, steps and dual steps, from given prices, from zero or softly; fills in the measure."""
         settings = self.oracle
         steps, states = reached.shape
         starts = _NO_ENTRIES if start is None else np.array(start[None], dtype=np.float64, order="C")
         prices = np.empty((steps, states))
-        gap, iterations = kernels.entropy.project(
+        gap, iterations, dual_steps = kernels.entropy.project(
             rows,
             pairs,
             self.domain.initial,
@@ -114,13 +116,14 @@ class _NewtonProjector(Projector):
             prices,
             log_measure,
         )
-        return prices, gap, iterations
+        return prices, gap, iterations, dual_steps
 
     def _answer(
-        self, log_measure: Floats, found: tuple[Floats, float, int], judged: tuple[float, float, float], began: float
+        self, log_measure: Floats, found: Found, judged: tuple[float, float, float], began: float
     ) -> Projection:
-        prices, gap, iterations = found
-        report = Report("NewtonProjection", perf_counter() - began, iterations)
+        prices, gap, iterations, dual_steps = found
+        note = f"{dual_steps} dual steps" if dual_steps else ""
+        report = Report("NewtonProjection", perf_counter() - began, iterations, note=note)
         status = status_of(gap, len(log_measure), self.oracle.gap)
         return Projection(log_measure, prices, judged[0], gap, judged[1], judged[2], status, report)
 
