@@ -746,10 +746,11 @@ def _turn_to_dual(rows, prices, initial, reached, now, entering, out):
 
 @_inner
 def _hasten(prices, reached, now, entering, u):
-    """Lower prices at which far too much leaves by more than the step would, which is 1; the slope along the step.
+    """Lower the prices of states that far more leaves than enters by more than Newton's step, 1; the slope of the step.
 
-    For any change `u` of the prices, `exp(u[s] - p u') <= sum_y p (exp(2 u[s]) + exp(-2 u'[y])) / 2`, so a quarter of
-    `log(entering / leaves)` everywhere descends on the dual value, whatever the prices.
+    By convexity `exp(u[s] - p u') <= sum_y p (exp(2 u[s]) + exp(-2 u'[y])) / 2` for all changes `u` of the prices, over
+    a box for the chosen rows as well. So a quarter of `log(entering / leaving)` in every state raises the dual value,
+    wherever the prices are (generalized iterative scaling, Darroch and Ratcliff 1972).
     """
     slope = 0.0
     for h in range(u.shape[0]):
@@ -813,18 +814,20 @@ def _is_better(found, gap, worst, reached, now, length, tolerance):
 
 @_inner
 def solve(rows, pairs, initial, reached, starts, tolerance, enough, limit, exact, prices, now):
-    """Newton steps until the gap is below `tolerance`, or below `enough` and no step lowers it; gap, steps, and dual steps.
+    """Newton steps until the gap is below `tolerance`, or below `enough` and no step lowers it.
 
-    There are two kinds. A feasible step is one of the primal problem, at the occupancy that prices stand for; it is
-    taken if the gap falls. It is exact where all excess is small, but far from there the gap may rise along it: states
-    of chance 1e-12 whose prices are wrong by 30 do not count in the gap, and do after the step. A dual step is one of
-    the dual problem, at what leaves the states. The dual value is concave and rises along it, so a line search that
-    asks for a share of the slope leads to the optimum from anywhere (Boyd and Vandenberghe 2004, section 9.5).
+    Returns the gap, the number of steps, and how many of them were dual steps.
+
+    A feasible step is one of the primal problem, at the occupancy that prices stand for; it is taken if the gap falls.
+    It is exact where all excess is small, but far from there the gap may rise along it: states of chance 1e-12 whose
+    prices are wrong by 30 do not count in the gap, and do after the step. A dual step is one of the dual problem, at
+    what leaves the states. The dual value is concave and rises along it, so a line search that asks for a share of the
+    slope leads to the optimum from anywhere (Boyd and Vandenberghe 2004, section 9.5).
 
     Where no feasible step helps, dual steps take over, at first from the prices at which all states of a step are met
-    alike: there the matrix is well conditioned, and the dual value is within `H log S` of its greatest. They end when
-    the gap has fallen to a hundredth, or when the dual value can rise by rounding only. Rare states have no share in
-    the gap: for them there are more steps at the end, as long as these help.
+    alike: there the matrix is well conditioned, and the dual value is within `H (1 + log S)` of its greatest. They end
+    when the gap has fallen to a hundredth, or when the dual value can rise by rounding only. Rare states have no share
+    in the gap: for them there are more steps at the end, as long as these help.
 
     There is one place that evaluates prices, for starts and steps alike: it is most of what has to be compiled.
     """
@@ -941,9 +944,7 @@ def prepare(given_rows, log_point, usable, pairs):
 
 
 @_fast
-def project(
-    given_rows, pairs, initial, reached, closed, starts, tolerance, enough, limit, exact, prices, log_measure
-):
+def project(given_rows, pairs, initial, reached, closed, starts, tolerance, enough, limit, exact, prices, log_measure):
     """Solve, and write the measure `[h, s*a, 1]` over a kernel, `[h, s*a, y]` over a box; gap, steps and dual steps.
 
     Unless pairs without weight are `closed`, `reached` taking account of them, nothing is done where there is one, and
@@ -966,7 +967,9 @@ def project(
         np.empty((steps, states)),
     )
     prices[:] = 0.0
-    gap, iterations, dual_steps = solve(rows, pairs, initial, reached, starts, tolerance, enough, limit, exact, prices, now)
+    gap, iterations, dual_steps = solve(
+        rows, pairs, initial, reached, starts, tolerance, enough, limit, exact, prices, now
+    )
     for h in range(steps):
         for s in range(states):
             if not reached[h, s]:
