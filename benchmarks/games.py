@@ -1,10 +1,11 @@
 """Does every game of a learner that projects come to its end? Random points do not meet what games lead to.
 
-Every learner that projects, told the transitions or not, in every world of episodes and two random ones whose rows lean
-to few states and whose start is not state 0, at rates far above what theory gives, against losses that stay and losses
-that change:
+Every learner that projects, told the kernel or a box, also boxes far narrower than theory asks for; every world of
+episodes, and two random ones whose rows lean to few states and whose start is not state 0; rates far above what theory
+gives; losses that stay, and losses that change:
 
-python -m benchmarks.games FOLDER [--worlds NAME ...] [--losses NAME ...] [--told kernel box] [--rounds K] [--quick]
+python -m benchmarks.games FOLDER [--worlds NAME ...] [--told NAME ...] [--learners NAME ...] [--losses NAME ...]
+                                  [--multipliers X ...] [--rounds K] [--processes N] [--quick]
 
 Each game leaves a file in FOLDER: stopped and called again, it goes on. It exits with 1 if a game died.
 """
@@ -29,7 +30,7 @@ from amdp.errors import AmdpError
 from amdp.instances import Instance, random_dense
 from amdp.instances.catalog import standard
 from amdp.mdp import Domain
-from amdp.oracles.projection.base import Projection, ProjectionOracle, Projector, projects_onto
+from amdp.oracles.projection.base import Projection, ProjectionOracle, Projector
 from amdp.oracles.projection.newton import NewtonProjection
 from amdp.seeding import Streams
 from amdp.simulation import Episodic, Game, play
@@ -39,7 +40,8 @@ from benchmarks.timing import one_thread
 ROUNDS = 2_000
 MULTIPLIERS = (1.0, 3.0, 10.0, 30.0, 100.0, 1000.0)
 LOSSES = ("bernoulli", "switching", "swap", "walk")
-TOLD = ("kernel", "box")
+BOXES = {"box": 1.0, "narrow-box": 0.03, "thin-box": 0.001}  # and what scales their radius
+TOLD = ("kernel", *BOXES)
 LARGE = 100  # states above which boxes are left out: seconds a round
 SEED = 1
 
@@ -156,18 +158,19 @@ def told(kind: str, world: Instance, rounds: int) -> MarkovPolicies:
     """What a learner is told of the transitions: all, or a box that it narrows as it plays."""
     if kind == "kernel":
         return world.domain
-    return MarkovPolicies(BernsteinBox.vacuous(world.shape, Radius.paper(world.shape, rounds)), world.initial)
+    radius = Radius.paper(world.shape, rounds, scale=BOXES[kind])
+    return MarkovPolicies(BernsteinBox.vacuous(world.shape, radius), world.initial)
 
 
 def games(asked: Namespace) -> Iterator[ProjectedGame]:
     """All games that were asked for."""
     known = worlds()
     for kind, name in product(asked.told, asked.worlds):
-        if kind == "box" and known[name].shape[1] > LARGE:
+        if kind in BOXES and known[name].shape[1] > LARGE:
             continue
         domain = told(kind, known[name], asked.rounds)
-        assert projects_onto(domain)
-        for player, table, multiplier in product(projecting(domain), asked.losses, asked.multipliers):
+        players = [player for player in projecting(domain) if player in (asked.learners or [player])]
+        for player, table, multiplier in product(players, asked.losses, asked.multipliers):
             yield ProjectedGame(name, kind, player, multiplier, table, asked.rounds)
 
 
@@ -194,7 +197,8 @@ def _parse(arguments: Sequence[str] | None) -> Namespace:
     parser.add_argument("folder", type=Path, help="where each game leaves a file")
     parser.add_argument("--worlds", nargs="+", default=names, choices=names)
     parser.add_argument("--told", nargs="+", default=TOLD, choices=TOLD)
-    parser.add_argument("--losses", nargs="+", default=LOSSES)
+    parser.add_argument("--learners", nargs="+", default=[], metavar="NAME")
+    parser.add_argument("--losses", nargs="+", default=LOSSES, metavar="NAME")
     parser.add_argument("--multipliers", nargs="+", type=float, default=MULTIPLIERS)
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--processes", type=int, default=1)
