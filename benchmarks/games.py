@@ -77,14 +77,12 @@ class Tally:
 
     solves: int = 0
     by_dual: int = 0  # that took dual steps
-    again: int = 0  # whose first attempt failed
     iterations: int = 0  # of the longest
 
     def add(self, found: Projection) -> None:
         """Count an answer."""
         self.solves += 1
         self.by_dual += bool(found.report.note)
-        self.again += found.report.rebuilds > 0
         self.iterations = max(self.iterations, found.report.iterations)
 
 
@@ -180,11 +178,11 @@ def report(results: Mapping[ProjectedGame, Mapping[str, float]]) -> int:
     for game, result in results.items():
         groups.setdefault((game.world, game.told, game.learner), []).append(result)
     for names, found in groups.items():
-        solves, by_dual, again = (int(sum(one[key] for one in found)) for key in ("solves", "by_dual", "again"))
+        solves, by_dual = (int(sum(one[key] for one in found)) for key in ("solves", "by_dual"))
         longest, seconds = int(max(one["iterations"] for one in found)), sum(one["seconds"] for one in found)
         print(
             f"{' '.join(names):50s} {len(found):3d} games {solves:8d} solves, {by_dual} with dual steps, "
-            f"{again} not at once; at most {longest} steps; {seconds:.0f} s"
+            f"at most {longest} steps; {seconds:.0f} s"
         )
     died = [game for game, result in results.items() if result["played"] < game.rounds]
     print(f"{len(results) - len(died)} games came to their end, {len(died)} died{':' if died else ''}", *died, sep="\n")

@@ -7,10 +7,13 @@ for its occupancy `x = d pi`, walked forward, so every iterate is feasible. Opti
     r = v + log sum_a exp(-phi) - log d = 0,        gap = sum d (exp(r) - 1 - r).
 
 A step `u` solves `B' X B u = -B' X r`, `(B u)[h,s,a] = u[h,s] - P u[h+1]`, plus, over a box, the curvature of
-`phi`: the Newton step of the primal problem at `x`. The matrix is block tridiagonal. Few states: a block Cholesky
-factor, scaled by the state chances, so that states of tiny chance get their prices as exactly as others. Many states:
-conjugate gradients. Scaled so, the eigenvalues lie between about `1 / H^2` and 4, whatever the weights, and the
-number of products grows with the steps, not with the states; no matrix is stored.
+`phi`: the Newton step of the primal problem at `x`. Where that does not lower the gap, the matrix at `exp(v - phi)`,
+what leaves at the prices, gives the step of the dual problem, which converges from anywhere: see `solve`.
+
+The matrix is block tridiagonal. Few states: a block Cholesky factor, scaled by the state chances, so that states of
+tiny chance get their prices as exactly as others. Many states: conjugate gradients. Scaled so, the eigenvalues lie
+between about `1 / H^2` and 4, whatever the weights, and the number of products grows with the steps, not with the
+states; no matrix is stored.
 
 Rows are numbered `s * A + a`; all arrays are C-contiguous.
 """
@@ -143,19 +146,26 @@ def relax(rows, pairs, h, later, reached, phi):
 
 @_inner
 def _far_scale(log_weights, lower, upper, h, row, later, scaled):
-    """Scale weights that no single scale can hold: the scale follows the solution; its logarithm."""
-    base = -np.inf
-    bottom = np.inf
+    """Scale weights that no single scale can hold: the scale follows the solution; its logarithm.
+
+    If the weights down to `BAND` below a scale do not suffice at any factor, all of them are at their upper bounds, and
+    the largest of the others sets the next scale.
+    """
+    base = np.inf
+    following = -np.inf
     for y in range(later.size):
-        value = log_weights[h, row, y] - later[y]
-        base = max(base, value)
-        bottom = min(bottom, value if value > -np.inf else bottom)
-    while True:
+        following = max(following, log_weights[h, row, y] - later[y])
+    while following > -np.inf:
+        base = following
+        following = -np.inf
         for y in range(later.size):
-            scaled[y] = np.exp(min(BAND, log_weights[h, row, y] - later[y] - base))
-        if base < bottom - BAND or tilt(scaled, lower, upper, h, row, 1.0) < MOST:
-            return base
-        base -= BAND
+            value = log_weights[h, row, y] - later[y]
+            scaled[y] = np.exp(min(BAND, value - base))
+            if value < base - BAND:
+                following = max(following, value)
+        if tilt(scaled, lower, upper, h, row, 1.0) < MOST:
+            break
+    return base
 
 
 @_inner

@@ -7,7 +7,7 @@ again a smooth problem in the prices, with kinks in its curvature where a bound 
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from math import ceil, inf, log2
+from math import inf
 from time import perf_counter
 from typing import Any, ClassVar
 
@@ -23,7 +23,6 @@ from amdp.oracles.base import Report, Status
 from amdp.oracles.projection.base import Projection, Projector, projects_onto, status_of
 from amdp.oracles.projection.certificate import certified, supported
 
-NARROW = 8.0  # a range of logarithms in which Newton's method has not failed yet
 FAINT = -600.0  # the logarithm of masses that the sums of compiled code may lose
 Arrays = tuple[Any, ...]  # what the compiled code takes for `FlowRows`
 Found = tuple[Floats, float, int, int]  # prices, gap, steps, and how many of them were dual steps
@@ -65,14 +64,7 @@ class _NewtonProjector(Projector):
         """The measure nearest to `exp(log_point)`."""
         began = perf_counter()
         point = np.array(self.checked(log_point), order="C")
-        start = self.start(near)
-        found = self._proved(point, start, began)
-        if found.status is not Status.OPTIMAL and start is not None:
-            again = self._proved(point, None, began)
-            found = replace(again, report=again.report._replace(rebuilds=1))
-        if found.status is not Status.OPTIMAL:
-            found = self._annealed(point, found, began)
-        return found.require(Status.OPTIMAL)
+        return self._proved(point, self.start(near), began).require(Status.OPTIMAL)
 
     def _proved(self, point: Floats, start: Floats | None, began: float) -> Projection:
         """The answer for a point, with a second proof where there is reason for one."""
@@ -81,18 +73,6 @@ class _NewtonProjector(Projector):
     @abstractmethod
     def _projected(self, point: Floats, start: Floats | None, began: float) -> Projection:
         """The answer for a point, proved or not, from given prices or none; `began` is when."""
-
-    def _annealed(self, point: Floats, failed: Projection, began: float) -> Projection:
-        """The answer by way of the weights' roots: prices grow in proportion to the logarithms of the weights."""
-        finite = point[point > -inf]
-        doublings = max(0, ceil(log2(max(1.0, float(np.ptp(finite))) / NARROW)))
-        found, iterations = failed, failed.report.iterations
-        for power in range(-doublings, 1):
-            start = None if power == -doublings else 2.0 * found.prices
-            found = self._proved(point * 2.0**power, start, began)
-            iterations += found.report.iterations
-        report = found.report._replace(iterations=iterations, rebuilds=1, note="annealed")
-        return replace(failed if failed.gap <= found.gap else found, report=report)
 
     def _solved(
         self, rows: Arrays, pairs: Floats, reached: Bools, closed: bool, start: Floats | None, log_measure: Floats
