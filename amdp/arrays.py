@@ -3,7 +3,12 @@
 One order of axes everywhere: `n` batch, `h` step, `s` state, `a` action, `y` next state.
 """
 
+import os
 from collections.abc import Sequence
+from contextlib import suppress
+from functools import cache
+from math import prod
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,6 +24,8 @@ Actions = NDArray[np.int32]  # [n, h, s], a deterministic policy
 Bools = NDArray[np.bool_]
 
 ROW_TOLERANCE = 1e-8
+ADDRESSES = 2**63  # bytes that numpy can count
+CONTAINERS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")  # of Linux, new and old
 
 
 def floats(name: str, array: ArrayLike, axes: str) -> Floats:
@@ -27,8 +34,12 @@ def floats(name: str, array: ArrayLike, axes: str) -> Floats:
         given = np.asarray(array)
         if given.dtype.kind not in "biuf":
             raise TypeError(f"it holds {given.dtype}")
+        if given.dtype != np.float64:
+            require_room(name, given.shape)
         result = np.asarray(given, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
+    except InvalidInput:
+        raise
+    except (TypeError, ValueError, OverflowError) as problem:
         raise InvalidInput(f"{name} is not an array of numbers: {problem}") from problem
     if result.ndim != len(axes):
         raise InvalidInput(f"{name} has shape {result.shape}; expected axes {_brackets(axes)}")
@@ -84,6 +95,43 @@ def require_whole(name: str, value: object, least: int | None = None, most: int 
         raise InvalidInput(f"{name} = {value!r}; it must be a whole number, {ends}")
 
 
+def require_room(name: str, shape: Sequence[int], copies: int = 1, remedy: str = "", itemsize: int = 8) -> None:
+    """Refuse `copies` arrays of a shape that together would not fit into memory, before any of them is made.
+
+    The system would promise more than it has, and end the program when the promise is called in.
+    """
+    asked, there = prod(map(int, shape)) * itemsize * copies, memory()
+    if asked > there:
+        several = f"{copies} copies of " if copies > 1 else ""
+        raise InvalidInput(
+            f"{several}{name} of shape {' x '.join(map(str, shape))} would fill {asked:,} bytes, "
+            f"{_gibibytes(asked)}; there are {_gibibytes(there)} of memory" + (f"; {remedy}" if remedy else "")
+        )
+
+
+@cache
+def memory() -> int:
+    """Bytes of memory of this machine, or of the container that this process lives in.
+
+    A system that does not say how much it has is taken to have no end: it refuses what it cannot give.
+    """
+    found = [ADDRESSES]
+    with suppress(AttributeError, OSError, ValueError):
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    for file in CONTAINERS:
+        with suppress(OSError, ValueError):  # not there, or `max`
+            found.append(int(Path(file).read_text()))
+    return min(size for size in found if size > 0)
+
+
+def in_each_step(name: str, step: Floats, n_steps: int) -> Floats:
+    """`n_steps` times the same array, along a new first axis, without a copy."""
+    require_whole("n_steps", n_steps, 1)
+    if n_steps * max(step.nbytes, 1) >= ADDRESSES:
+        raise InvalidInput(f"n_steps = {n_steps}; {name} of so many steps has more entries than can be counted")
+    return np.broadcast_to(step, (n_steps, *step.shape))
+
+
 def one_hot(actions: NDArray[np.integer], n_actions: int) -> Policies:
     """The deterministic policy `actions[..., s]` as chances `[..., s, a]`."""
     return np.equal(np.asarray(actions)[..., None], np.arange(n_actions)).astype(np.float64)
@@ -98,6 +146,10 @@ def step_major(n: int, shape: tuple[int, int, int]) -> Costs:
 def located(axes: str, place: Sequence[np.intp]) -> str:
     """An index with the names of its axes: `[h=0, s=2, a=1]`."""
     return "[" + ", ".join(f"{axis}={int(i)}" for axis, i in zip(axes, place, strict=True)) + "]"
+
+
+def _gibibytes(size: int) -> str:
+    return f"{size / 2**30:,.1f} GiB" if size < ADDRESSES else f"{size / 2**30:.3g} GiB"
 
 
 def _brackets(axes: str) -> str:

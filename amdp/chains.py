@@ -11,7 +11,7 @@ from amdp import kernels
 from amdp.arrays import Actions, Floats, Policies, one_hot
 from amdp.dynamics import Pairs
 from amdp.kernels import blas
-from amdp.mdp import SingleKernel, StationaryPolicies
+from amdp.mdp import STAYS_SPARSE, SingleKernel, StationaryPolicies, require_dense
 from amdp.threads import one_thread
 
 PART_NUMBERS = 4_000_000  # chances that are held together
@@ -21,6 +21,7 @@ def rows_of(kernel: SingleKernel) -> Floats:
     """The rows `[s, a, y]` that all steps of a homogeneous kernel share, written out."""
     _, states, actions = kernel.shape
     matrix = kernel.matrix(0)
+    require_dense(1, states, actions, STAYS_SPARSE)
     written: Floats = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
     return written.reshape(states, actions, states)
 

@@ -7,7 +7,6 @@ from math import inf
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from amdp import __version__, registry
@@ -19,6 +18,7 @@ from amdp.commands.rates import rates
 from amdp.commands.refusals import clear_errors
 from amdp.commands.report import report
 from amdp.commands.results import results
+from amdp.commands.screen import Screen
 from amdp.commands.solve import solve
 from amdp.commands.table import table
 from amdp.commands.verify import verify
@@ -92,7 +92,7 @@ def _show_oracles(found: list[dict[str, Any]]) -> None:
         solves = [_after(f"{kind} over ", row["solves"]) for kind in policies]
         options = "\n".join(name if value is None else f"{name}={value}" for name, value in row["options"].items())
         table.add_row(row["name"], *solves, options, row["missing"] or "yes", end_section=True)
-    Console().print(table)
+    Screen().print(table)
 
 
 def _after(prefix: str, texts: list[str]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amdp import kernels
-from amdp.arrays import Actions, Bools, Floats, Policies, floats, located, one_hot, refuse, require_index
+from amdp.arrays import Actions, Bools, Floats, Policies, floats, located, one_hot, refuse, require_index, require_room
 from amdp.dynamics import CompiledDynamics, Pairs, Segment, Shape, next_state_first, read_only, require_places
 from amdp.errors import EmptyConfidenceSet, InvalidInput
 from amdp.kernels.rows import IntervalRows
@@ -75,6 +75,7 @@ class BernsteinBox(CompiledDynamics):
         lower, upper = floats("lower", self.lower, "hsay"), floats("upper", self.upper, "hsay")
         if lower.shape != upper.shape or lower.shape[1] != lower.shape[3]:
             raise InvalidInput(f"lower {lower.shape} and upper {upper.shape} must share one shape [h, s, a, y], y = s")
+        _require_room(lower.shape)
         for name, bound in (("lower", lower), ("upper", upper)):
             refuse(name, bound, ~((bound >= 0) & (bound <= 1)), "hsay", "must be between 0 and 1")
         _require_rows(lower[:-1], upper[:-1])
@@ -90,6 +91,7 @@ class BernsteinBox(CompiledDynamics):
         """Every kernel: what is known before the first episode."""
         steps, states, actions = shape
         size = (steps, states, actions, states)
+        _require_room(size)
         return cls(np.zeros(size), np.ones(size), None, radius)
 
     @classmethod
@@ -109,6 +111,7 @@ class BernsteinBox(CompiledDynamics):
     @classmethod
     def from_counts(cls, visits: ArrayLike, radius: Radius) -> Self:
         """The box after the transitions `visits[h, s, a, y]` were seen all at once."""
+        _require_room(np.shape(visits))
         counts = np.asarray(visits, np.int64)
         lower, upper = _interval(counts, radius)
         return cls(lower, upper, counts, radius)
@@ -229,6 +232,12 @@ class BernsteinBox(CompiledDynamics):
         out = np.empty((len(policies), len(pairs.steps)))
         kernels.visits.extreme_visits(self.rows, played, initial, pairs.steps, pairs.states, pairs.actions, sign, out)
         return out
+
+
+def _require_room(shape: tuple[int, ...]) -> None:
+    """Refuse a box too large to be written out: two bounds, as given and as the sweeps read them, and the visits."""
+    remedy = "confidence sets have no sparse form: learn fewer states, or play a known SparseKernel"
+    require_room("a confidence set", shape, 5, remedy)
 
 
 def _log_term(factor: float, shape: Shape, rounds: int, delta: float | None) -> float:

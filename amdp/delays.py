@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amdp.arrays import require_whole
+from amdp.arrays import require_room, require_whole
 from amdp.errors import InvalidInput
 
 Ints = NDArray[np.int64]
@@ -40,7 +40,8 @@ class Delays:
     @cached_property
     def total(self) -> int:
         """The sum of all `d_k`: script D of the bounds."""
-        return sum(self.values.tolist())  # whole numbers of Python: huge delays must not wrap around
+        # Halves of 32 bits: a sum of huge delays must not wrap around.
+        return (int((self.values >> 32).sum()) << 32) + int((self.values & 0xFFFFFFFF).sum())
 
     @cached_property
     def total_within(self) -> int:
@@ -74,14 +75,14 @@ def none(rounds: int) -> Delays:
 
 def fixed(rounds: int, delay: int) -> Delays:
     """The same delay in all rounds: `d_k = delay`."""
-    require_whole("rounds", rounds, 1, LONGEST)
+    _require_rounds(rounds)
     require_whole("delay", delay, 0, LONGEST)
     return Delays(np.full(rounds, delay))
 
 
 def uniform(rounds: int, low: int, high: int, rng: np.random.Generator) -> Delays:
     """Each `d_k` uniform on `low .. high`, both included."""
-    require_whole("rounds", rounds, 1, LONGEST)
+    _require_rounds(rounds)
     require_whole("low", low, 0, LONGEST)
     require_whole("high", high, low, LONGEST)
     return Delays(rng.integers(low, high, size=rounds, endpoint=True))
@@ -89,7 +90,7 @@ def uniform(rounds: int, low: int, high: int, rng: np.random.Generator) -> Delay
 
 def geometric(rounds: int, mean: float, rng: np.random.Generator) -> Delays:
     """Each `d_k` geometric from 0 on: `P(d_k = i) = p (1 - p)^i` with `p = 1 / (1 + mean)`."""
-    require_whole("rounds", rounds, 1, LONGEST)
+    _require_rounds(rounds)
     if not 0.0 <= mean <= 1e15:  # beyond it numpy's whole numbers end
         raise InvalidInput(f"mean = {mean!r}; it must be between 0 and 1e15")
     return Delays(rng.geometric(1.0 / (1.0 + mean), size=rounds) - 1)
@@ -100,7 +101,7 @@ def bursts(rounds: int, every: int, length: int) -> Delays:
 
     `d_k = max(0, length - 1 - k mod every)`.
     """
-    require_whole("rounds", rounds, 1, LONGEST)
+    _require_rounds(rounds)
     require_whole("length", length, 1, LONGEST)
     require_whole("every", every, length, LONGEST)
     return Delays(np.maximum(length - 1 - np.arange(rounds) % every, 0))
@@ -108,7 +109,7 @@ def bursts(rounds: int, every: int, length: int) -> Delays:
 
 def one_huge(rounds: int, at: int, delay: int) -> Delays:
     """One late feedback: `d_at = delay`, and 0 elsewhere."""
-    require_whole("rounds", rounds, 1, LONGEST)
+    _require_rounds(rounds)
     require_whole("at", at, 0, rounds - 1)
     require_whole("delay", delay, 0, LONGEST)
     return Delays(np.where(np.arange(rounds) == at, delay, 0))
@@ -116,7 +117,7 @@ def one_huge(rounds: int, at: int, delay: int) -> Delays:
 
 def all_at_end(rounds: int) -> Delays:
     """Everything arrives at the end of the last round: `d_k = K - 1 - k`."""
-    require_whole("rounds", rounds, 1, LONGEST)
+    _require_rounds(rounds)
     return Delays(np.arange(rounds)[::-1])
 
 
@@ -154,6 +155,12 @@ def _number(text: str, part: str) -> int | float:
         return int(part) if part.strip().lstrip("+-").isdigit() else float(part)
     except ValueError as problem:
         raise _unknown(text) from problem
+
+
+def _require_rounds(rounds: int) -> None:
+    """Refuse a number of rounds for which there is no room: delays stand in memory as given, and by arrival."""
+    require_whole("rounds", rounds, 1, LONGEST)
+    require_room("delays", (rounds,), 5)
 
 
 def _unknown(text: str) -> InvalidInput:

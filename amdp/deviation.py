@@ -10,7 +10,18 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from amdp.arrays import Actions, Bools, Costs, Floats, Policies, floats, one_hot, refuse, require_distributions
+from amdp.arrays import (
+    Actions,
+    Bools,
+    Costs,
+    Floats,
+    Policies,
+    floats,
+    one_hot,
+    refuse,
+    require_distributions,
+    require_room,
+)
 from amdp.dynamics import Pairs, Segment, Shape, Sweep, read_only, require_places
 from amdp.errors import InvalidInput
 from amdp.kernels.sweeps import TIE
@@ -36,6 +47,7 @@ class L1Ball:
         center, radius = floats("center", self.center, "hsay"), floats("radius", self.radius, "hsa")
         if center.shape[:3] != radius.shape or center.shape[1] != center.shape[3]:
             raise InvalidInput(f"center {center.shape} and radius {radius.shape} must be [h, s, a, y] and [h, s, a]")
+        _require_room(center.shape)
         require_distributions("center", center[:-1], "hsay")
         refuse("radius", radius, ~((radius >= 0) & (radius < np.inf)), "hsa", "must be finite and not negative")
         visits = np.zeros(center.shape, np.int64) if self.visits is None else np.asarray(self.visits, np.int64)
@@ -50,6 +62,7 @@ class L1Ball:
         chance = 1.0 / rounds if delta is None else delta
         if rounds < 1 or not 0.0 < chance <= 1.0:
             raise InvalidInput(f"rounds = {rounds}, delta = {chance}; at least 1, and above 0 and at most 1")
+        _require_room((*shape, states))
         log_term = log(rounds * steps * states * actions / chance)
         return cls(np.full((*shape, states), 1.0 / states), np.full(shape, WHOLE_SIMPLEX), None, log_term)
 
@@ -155,6 +168,11 @@ class L1Ball:
         result: Floats = np.empty_like(rows)
         result[..., order] = rows
         return result
+
+
+def _require_room(shape: tuple[int, ...]) -> None:
+    """Refuse a ball too large to be written out: its center and the visits."""
+    require_room("a confidence set", shape, 2, "confidence sets have no sparse form: learn fewer states")
 
 
 def _at(values: Floats, actions: NDArray[np.integer]) -> Floats:

@@ -11,13 +11,14 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from amdp.arrays import Actions, Bools, Floats, require_index
+from amdp.arrays import Actions, Bools, Floats, require_index, require_room
 from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
 from amdp.hitting import fastest, sure_ways
 from amdp.mdp import SingleKernel
 
 PARKING_TOLERANCE = 1e-12
+NO_DIAMETER = "the diameter compares all pairs of states; communication, period and parking_pairs need far less"
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +120,8 @@ def diameter(kernel: SingleKernel) -> Diameter:
     residual: `T - 1 - P T` within `r` of zero proves `T` to within the share `r`.
     """
     rows = _rows(kernel)
+    # Expected times of all pairs and targets, and what comes of the choices among them, stand side by side.
+    require_room("the times to each state from each pair", rows.shape, 3, NO_DIAMETER)
     sure, allowed, start = sure_ways(rows)
     times, actions = fastest(rows, allowed, start)
     times[~sure] = np.inf

@@ -22,9 +22,11 @@ from amdp.arrays import (
     Occupancy,
     Policies,
     floats,
+    in_each_step,
     located,
     require_distributions,
     require_index,
+    require_room,
     require_row_sums,
     require_whole,
 )
@@ -32,6 +34,9 @@ from amdp.dynamics import CompiledDynamics, Dynamics, Pairs, Segment, Shape, nex
 from amdp.errors import InvalidInput
 from amdp.kernels.rows import DensePaths, DenseRows, Paths, SparsePaths, SparseRows
 from amdp.threads import multiply, one_thread
+
+SPARSE_FORM = "give its non-zero entries only: SparseKernel, or data, indices and indptr in a file"
+STAYS_SPARSE = "keep the SparseKernel: what asks for all entries is not made for so many states"
 
 
 class SingleKernel(CompiledDynamics):
@@ -145,15 +150,14 @@ class Kernel(SingleKernel):
         if p.shape[1] != p.shape[3]:
             raise InvalidInput(f"p has shape {p.shape}; axes s and y of [h, s, a, y] must be equal")
         distinct = p[:1] if p.strides[0] == 0 else p
+        require_dense(*distinct.shape[:3])  # a view may be larger than what it shows
         require_distributions("p", distinct, "hsay")
         object.__setattr__(self, "p", read_only(p))
 
     @classmethod
     def homogeneous(cls, p: ArrayLike, n_steps: int) -> Self:
         """The same `p[s, a, y]` in each of `n_steps` steps, without a copy."""
-        step = floats("p", p, "say")
-        require_steps(n_steps)
-        return cls(np.broadcast_to(step, (n_steps, *step.shape)))
+        return cls(in_each_step("p", floats("p", p, "say"), n_steps))
 
     def __repr__(self) -> str:
         return _describe(self)
@@ -210,7 +214,7 @@ class SparseKernel(SingleKernel):
             if matrix.shape != matrices[0].shape:
                 raise InvalidInput(f"matrices[{h}] has shape {matrix.shape}; the first has {matrices[0].shape}")
         steps = len(matrices) if self.n_steps is None else self.n_steps
-        require_steps(steps)
+        require_whole("n_steps", steps, 1)
         if len(matrices) not in (1, steps):
             raise InvalidInput(f"{len(matrices)} matrices for {steps} steps; give one, or one a step")
         object.__setattr__(self, "matrices", matrices)
@@ -263,6 +267,7 @@ class SparseKernel(SingleKernel):
     def dense(self) -> Kernel:
         """The same kernel with every entry written out."""
         steps, states, actions = self.shape
+        require_dense(len(self.matrices), states, actions, STAYS_SPARSE)
         written = [matrix.toarray().reshape(states, actions, states) for matrix in self.matrices]
         return Kernel.homogeneous(written[0], steps) if self.is_homogeneous else Kernel(np.stack(written))
 
@@ -307,11 +312,9 @@ class StationaryPolicies:
 Domain = MarkovPolicies | StationaryPolicies
 
 
-def require_steps(n_steps: int) -> None:
-    """Refuse a horizon below one step."""
-    require_whole("n_steps", n_steps)
-    if n_steps < 1:
-        raise InvalidInput(f"n_steps = {n_steps}; it must be at least 1")
+def require_dense(n_steps: int, n_states: int, n_actions: int, remedy: str = SPARSE_FORM) -> None:
+    """Refuse a kernel too large to be written out; it stands in memory as given, and as the sweeps read it."""
+    require_room("a dense kernel", (n_steps, n_states, n_actions, n_states), 2, remedy)
 
 
 def _require_domain(dynamics: Dynamics, initial: int) -> None:

@@ -216,9 +216,9 @@ def test_arrays_that_are_no_kernel_are_refused(p: Floats, message: str) -> None:
 
 @pytest.mark.parametrize("n_steps", [0, -3])
 def test_a_horizon_below_one_step_is_refused(n_steps: int) -> None:
-    with pytest.raises(InvalidInput, match=f"n_steps = {n_steps}; it must be at least 1"):
+    with pytest.raises(InvalidInput, match=f"n_steps = {n_steps}; it must be a whole number, at least 1"):
         Kernel.homogeneous(rows()[0], n_steps)
-    with pytest.raises(InvalidInput, match=f"n_steps = {n_steps}; it must be at least 1"):
+    with pytest.raises(InvalidInput, match=f"n_steps = {n_steps}; it must be a whole number, at least 1"):
         SparseKernel.homogeneous(as_csr(rows()[0]), n_steps)
 
 

@@ -21,7 +21,7 @@ from amdp.algorithms.steps import Luck, stream
 from amdp.arrays import Actions, Floats, floats, one_hot, require_distributions
 from amdp.chains import chains, laws, rows_of
 from amdp.errors import InvalidInput
-from amdp.mdp import Kernel, SingleKernel, StationaryPolicies
+from amdp.mdp import Kernel, SingleKernel, StationaryPolicies, require_dense
 from amdp.oracles.base import Planner, PlanningOracle, Status, bind
 from amdp.threads import multiply
 
@@ -151,6 +151,7 @@ def entrance(kernel: SingleKernel, start: ArrayLike) -> Kernel:
     require_distributions("start", law[None], "ns")
     if len(law) != states:
         raise InvalidInput(f"start has {len(law)} entries; the kernel has {states} states")
+    require_dense(1, states + 1, actions)
     rows = np.zeros((states + 1, actions, states + 1))
     rows[:states, :, :states] = rows_of(kernel)
     rows[states, :, :states] = law

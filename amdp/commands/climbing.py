@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from amdp.commands.refusals import INTERRUPTED, interruptible
+from amdp.commands.screen import Screen, complain
 from amdp.errors import InvalidInput
 from amdp.experiments.engines import LocalPool
 from amdp.experiments.ladders import Ladder, spec_of
@@ -46,7 +46,7 @@ def climbed(
     spec = spec_of(title, ladders, seeds)
     with Store(out) as store:
         with interruptible() as stop:
-            outcome = run(spec, store, LocalPool(workers), watcher(Console(stderr=True), False), stop=stop)
+            outcome = run(spec, store, LocalPool(workers), watcher(Screen(stderr=True), False), stop=stop)
         return climb(spec, store, ladders), outcome
 
 
@@ -65,7 +65,7 @@ def write(page: Path | None, text: Callable[[], str], outcome: Outcome) -> None:
     if page is None:
         return
     if outcome.interrupted or not outcome.complete:
-        Console(stderr=True).print(f"interrupted: {page} is left as it was", markup=False, soft_wrap=True)
+        complain(f"interrupted: {page} is left as it was")
         return
     try:
         page.write_text(text(), encoding="utf-8")
@@ -91,7 +91,7 @@ def show(title: str, climbs: Sequence[Climb], as_json: bool) -> None:
         shown.add_column(head, overflow="fold")
     for one in climbs:
         shown.add_row(*cells(one))
-    Console().print(shown)
+    Screen().print(shown)
 
 
 def cells(one: Climb) -> tuple[str, ...]:

@@ -9,11 +9,10 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from amdp.commands.refusals import INTERRUPTED, clear_errors, interruptible
+from amdp.commands.screen import Screen, complain
 from amdp.errors import AmdpError, InvalidInput
 from amdp.experiments.engines import DaskCluster, Engine, LocalPool
 from amdp.experiments.frame import asked
@@ -52,7 +51,7 @@ def compare(
     with clear_errors(), Store(out) as store:
         with interruptible() as stop:
             wanted = Spec.load(spec, origin(spec))
-            shown = watcher(Console(stderr=True), quiet)
+            shown = watcher(Screen(stderr=True), quiet)
             outcome = run(wanted, store, _engine(workers, dask), shown, Shard.parse(shard), retry_failed, stop)
         page = None if no_report else _report(wanted, store, outcome)
         summary = _summary(wanted, store, outcome, page)
@@ -80,10 +79,10 @@ def _report(spec: Spec, store: Store, outcome: Outcome) -> Path | None:
     try:
         return write(spec, store, store.folder / "report").page
     except AmdpError as problem:
-        _say(f"no report: {problem}")
+        complain(f"no report: {problem}")
         return None
     except KeyboardInterrupt as stopped:
-        _say(f"all runs are there; {shlex.join(['amdp', 'report', str(store.folder)])} writes the page")
+        complain(f"all runs are there; {shlex.join(['amdp', 'report', str(store.folder)])} writes the page")
         raise typer.Exit(INTERRUPTED) from stopped
 
 
@@ -126,25 +125,25 @@ def _row(key: tuple[str, str, Role], finals: list[float]) -> dict[str, Any]:
 
 def _show(summary: dict[str, Any]) -> None:
     headings = ("game", "learner", "tuned by", "runs", "final regret, mean and 95 % interval")
-    table = Table(*headings, title=Text(summary["title"]))
+    table = Table(*headings, title=summary["title"])
     for row in summary["regret"]:
         ends = Estimate(*(np.array(nan if row[key] is None else row[key]) for key in ("mean", "low", "high")))
         cells = (row["game"], row["learner"], TUNED_BY[row["role"]], str(row["runs"]), interval(ends))
-        table.add_row(*map(Text, cells))
-    console = Console()
-    console.print(table)
+        table.add_row(*cells)
+    screen = Screen()
+    screen.print(table)
     if summary["report"]:
-        console.print(f"report: {summary['report']}", markup=False, highlight=False, soft_wrap=True)
+        screen.say(f"report: {summary['report']}")
 
 
 def _advise(outcome: Outcome, shard: Shard) -> None:
     """What to do next, where something is left."""
     if outcome.interrupted:
-        _say(f"stopped: {outcome.missing} runs are missing, finished ones are kept. Go on with: {_same_command()}")
+        complain(f"stopped: {outcome.missing} runs are missing, finished ones are kept. Go on with: {_same_command()}")
     elif outcome.failed:
-        _say(f"{len(outcome.failed)} runs failed. Play them again with: {_same_command('--retry-failed')}")
+        complain(f"{len(outcome.failed)} runs failed. Play them again with: {_same_command('--retry-failed')}")
     if outcome.tuning and not outcome.interrupted:
-        _say(
+        complain(
             f"{outcome.tuning} tuning runs of other shards than {shard} are missing; the tuned runs follow when all "
             f"shards have ended and each is called again: {_same_command()}"
         )
@@ -153,7 +152,3 @@ def _advise(outcome: Outcome, shard: Shard) -> None:
 def _same_command(*more: str) -> str:
     given = [word for word in sys.argv[1:] if word not in more]
     return shlex.join(["amdp", *given, *more])
-
-
-def _say(text: str) -> None:
-    Console(stderr=True).print(text, markup=False, highlight=False, soft_wrap=True)

@@ -5,12 +5,12 @@ from inspect import getdoc
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from amdp import options, registry
 from amdp.algorithms.recipes import GROUP
 from amdp.commands.refusals import clear_errors
+from amdp.commands.screen import Screen
 from amdp.instances import continuing, standard
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -55,7 +55,7 @@ def _print(rows: list[dict[str, Any]], as_json: bool) -> None:
     table = Table(*rows[0])
     for row in rows:
         table.add_row(*map(_text, row.values()))
-    Console().print(table)
+    Screen().print(table)
 
 
 def _text(value: Any) -> str:

@@ -1,12 +1,15 @@
 """`amdp new`: a spec to start from."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from amdp.commands.refusals import clear_errors
+from amdp.commands.screen import Screen
 from amdp.errors import InvalidInput
+from amdp.text import as_name
 
 TEMPLATE = """\
 # Which learner pays least, in which game? Run it with: amdp compare {name} --out results
@@ -81,9 +84,9 @@ def new(
     with clear_errors():
         try:
             with file.open("w" if force else "x", encoding="utf-8") as stream:
-                stream.write(TEMPLATE.format(name=file.name))
+                stream.write(TEMPLATE.format(name=as_name(file.name)))
         except FileExistsError as problem:
             raise InvalidInput(f"{file} is there already; --force writes over it") from problem
         except OSError as problem:
             raise InvalidInput(f"{file} cannot be written: {problem.strerror}") from problem
-    typer.echo(f"{file} is written; run it: amdp compare {file} --out results")
+    Screen().say(f"{file} is written; run it: {shlex.join(['amdp', 'compare', str(file), '--out', 'results'])}")

@@ -11,13 +11,12 @@ from typing import Annotated, Any, TextIO
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
-from rich.text import Text
 
 from amdp.commands import completion
 from amdp.commands.refusals import INTERRUPTED, clear_errors, interruptible
+from amdp.commands.screen import Screen
 from amdp.commands.values import settings
 from amdp.errors import InvalidInput
 from amdp.experiments.match import Match, arrange
@@ -161,7 +160,7 @@ class Watch:
 
 
 def _bar() -> Progress:
-    console = Console(stderr=True)
+    screen = Screen(stderr=True)
     columns = (
         TextColumn("{task.description}", markup=False),
         BarColumn(),
@@ -169,7 +168,7 @@ def _bar() -> Progress:
         TextColumn("paid {task.fields[paid]:.3f} a round"),
         TimeRemainingColumn(),
     )
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    return Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
 
 
 def _line(one: Round) -> dict[str, Any]:
@@ -222,18 +221,18 @@ def _finite(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]
 
 
 def _show(match: Match, result: dict[str, Any]) -> None:
-    console = Console()
+    screen = Screen()
     game, player = match.settings.game, match.settings.learner
-    facts = Table(show_header=False, title=Text(f"{player.name} on {game.instance}"))
+    facts = Table(show_header=False, title=f"{player.name} on {game.instance}")
     for key, value in _facts(match):
-        facts.add_row(key, Text(f"{value:.6g}" if isinstance(value, float) else str(value)))
+        facts.add_row(key, f"{value:.6g}" if isinstance(value, float) else str(value))
     facts.add_section()
     for key, text in _costs(match, result):
         facts.add_row(key, text)
-    console.print(facts)
-    console.print(_curve(result["curve"]))
+    screen.print(facts)
+    screen.print(_curve(result["curve"]))
     if result["rounds"] < match.game.rounds:
-        console.print(f"stopped after {result['rounds']} of {match.game.rounds} rounds")
+        screen.print(f"stopped after {result['rounds']} of {match.game.rounds} rounds")
 
 
 def _facts(match: Match) -> Iterator[tuple[str, Any]]:

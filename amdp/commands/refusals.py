@@ -7,20 +7,27 @@ from threading import Event
 from types import FrameType
 
 import typer
-from rich.console import Console
 
+from amdp.commands.screen import Screen
 from amdp.errors import AmdpError
+from amdp.text import one_line
 
 INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
-    """A deliberate error ends in one line and exit code 1; a stack of frames is for defects."""
+    """A deliberate error ends in one line and exit code 1, as do a disk and a memory that are too small.
+
+    A stack of frames is for defects.
+    """
     try:
         yield
-    except AmdpError as problem:
-        Console(stderr=True).print(f"error: {problem}", style="red", markup=False, soft_wrap=True)
+    except BrokenPipeError:
+        raise  # nobody reads on: the command line ends without a word
+    except (AmdpError, OSError, MemoryError) as problem:
+        reason = f"not enough memory: {problem}" if isinstance(problem, MemoryError) else str(problem)
+        Screen(stderr=True).say(f"error: {one_line(reason)}", style="red")
         raise typer.Exit(1) from problem
 
 

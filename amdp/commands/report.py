@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from amdp.commands.refusals import clear_errors
+from amdp.commands.screen import Screen, complain
 from amdp.errors import InvalidInput
 from amdp.experiments.plan import recalled
 from amdp.experiments.storage import Store
@@ -47,9 +47,9 @@ def report(
         results = Results.gather(recalled(folder), store)
         written = write_results(results, out or folder / "report", look)
     for problem in store.broken.values():
-        Console(stderr=True).print(f"left out: {problem}", markup=False, highlight=False, soft_wrap=True)
-    console = Console(soft_wrap=True, markup=False, highlight=False)
-    console.print(progress(results))
-    console.print(f"{written.page}: {len(written.figures)} figure files, {len(written.tables)} table files")
+        complain(f"left out: {problem}")
+    screen = Screen()
+    screen.say(progress(results))
+    screen.say(f"{written.page}: {len(written.figures)} figure files, {len(written.tables)} table files")
     if open_page:
         webbrowser.open(written.page.resolve().as_uri())

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 
 from amdp.commands.refusals import clear_errors
+from amdp.commands.screen import complain
 from amdp.errors import InvalidInput
 from amdp.experiments.frame import asked, columns, write_csv, write_parquet
 from amdp.experiments.plan import recalled
@@ -31,7 +31,7 @@ def results(
     given: Annotated[
         Format | None, typer.Option("--format", help="As the file is called; parquet needs pandas and pyarrow.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The file to write; a CSV is printed if none is given.")] = None,
+    out: Annotated[Path | None, typer.Option(help="A .csv or .parquet file; without it a CSV is printed.")] = None,
     timings: Annotated[bool, typer.Option("--timings", help="Add seconds, which are never the same twice.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON; needs --out.")] = False,
 ) -> None:
@@ -51,9 +51,9 @@ def results(
             write_csv(spec, store, sys.stdout, timings)
         else:
             written = _write(spec, store, form, out, timings)
-    summary = _summary(spec, store)
+        summary = _summary(spec, store)
     for problem in summary["broken"]:
-        Console(stderr=True).print(f"left out: {problem}", markup=False, highlight=False, soft_wrap=True)
+        complain(f"left out: {problem}")
     if as_json:
         typer.echo(json.dumps(summary | {"rows": written, "columns": columns(timings), "file": str(out)}, indent=2))
     else:
@@ -61,16 +61,21 @@ def results(
         told = (
             f"{summary['finished']} of {summary['runs']} runs{missing if summary['finished'] < summary['runs'] else ''}"
         )
-        Console(stderr=True).print(told, markup=False, highlight=False)
+        complain(told)
 
 
 def _form(given: Format | None, out: Path | None) -> Format:
     """What was asked for, or what the file is called."""
-    ending = out.suffix.lower().removeprefix(".") if out else ""
+    if out is None:
+        return given or Format.CSV
+    ending = out.suffix.lower().removeprefix(".")
     called = Format(ending) if ending in list(Format) else None
+    if given is None and called is None:
+        known = ", ".join(f".{one}" for one in Format)
+        raise InvalidInput(f"--out {out}: unknown suffix {out.suffix!r}; known are {known}; or give --format")
     if given and called and given is not called:
         raise InvalidInput(f"--format {given} into {out}; give a file that ends in .{given}")
-    return given or called or Format.CSV
+    return given or called or Format.CSV  # one of the two is there
 
 
 def _write(spec: Spec, store: Store, form: Format, out: Path, timings: bool) -> int:

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.status import Status as Spinner
 from rich.table import Table
 
 from amdp import registry
 from amdp.commands import completion
 from amdp.commands.refusals import clear_errors
+from amdp.commands.screen import Screen, unmarked
 from amdp.errors import InvalidInput, MissingDependency, UnsupportedDomain
 from amdp.instances import Instance, build, load
 from amdp.mdp import Domain, StationaryPolicies
@@ -59,13 +59,13 @@ def solve(
     """
     with clear_errors():
         instance = load(world) if Path(world).suffix in FILES else build(world)
-        asked = name or ("dp" if policies is Policies.MARKOV else "auto")
+        asked = ("dp" if policies is Policies.MARKOV else "auto") if name is None else name
         given = {"seconds": seconds, "gap": gap, "threads": threads}
         domain = _domain(instance, policies)
         chosen = _oracle(asked, {option: value for option, value in given.items() if value is not None}, domain)
         title = f"{asked}: {instance.name}"
-        console = Console(stderr=True)
-        with console.status(f"{title} (the first solve on a machine compiles for some seconds)") as spinner:
+        waiting = unmarked(f"{title} (the first solve on a machine compiles for some seconds)")
+        with Screen(stderr=True).status(waiting) as spinner:
             planner = _bound(asked, chosen, domain)
             _listen(planner, _show_progress(title, spinner))
             plans = planner.minimize(instance.costs[None]).require(Status.OPTIMAL, Status.FEASIBLE)
@@ -117,10 +117,8 @@ def _listen(planner: Planner, listener: Callable[[Progress], None]) -> None:
 
 def _show_progress(title: str, spinner: Spinner) -> Callable[[Progress], None]:
     def show(now: Progress) -> None:
-        spinner.update(
-            f"{title}: incumbent {now.incumbent:.6g}, bound {now.bound:.6g}, gap {now.gap:.2g}, "
-            f"{now.nodes} nodes, {now.seconds:.1f} s"
-        )
+        bounds = f"incumbent {now.incumbent:.6g}, bound {now.bound:.6g}, gap {now.gap:.2g}"
+        spinner.update(unmarked(f"{title}: {bounds}, {now.nodes} nodes, {now.seconds:.1f} s"))
 
     return show
 
@@ -144,12 +142,12 @@ def _as_dict(name: str, plan: Plan) -> dict[str, Any]:
 
 
 def _show(world: str, name: str, plan: Plan) -> None:
-    console = Console()
+    screen = Screen()
     facts = Table(show_header=False, title=f"{world} by {name}")
     for key, value in _as_dict(name, plan).items():
         if key not in ("oracle", "actions", "values") and value != "":
             facts.add_row(key, f"{value:.10g}" if isinstance(value, float) else str(value))
-    console.print(facts)
+    screen.print(facts)
     rules = plan.actions.reshape(-1, plan.actions.shape[-1])  # one row for all steps if the policy is stationary
     steps, states = rules.shape
     stationary = plan.actions.ndim == 1
@@ -157,6 +155,6 @@ def _show(world: str, name: str, plan: Plan) -> None:
     policy = Table("step", *(f"s={s}" for s in range(min(states, SHOWN))), title=title)
     for h in range(min(steps, SHOWN)):
         policy.add_row("all" if stationary else str(h), *(str(a) for a in rules[h, :SHOWN]))
-    console.print(policy)
+    screen.print(policy)
     if steps > SHOWN or states > SHOWN:
-        console.print(f"(first {SHOWN} of {steps} steps and {states} states; --json gives all)")
+        screen.print(f"(first {SHOWN} of {steps} steps and {states} states; --json gives all)")

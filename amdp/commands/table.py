@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from amdp.algorithms.catalog import LOWER_BOUNDS, TABLE, LowerBound, Row, Setting
 from amdp.commands.climbing import HEADS, MEANING, cells, climbed, leave, markdown, require_place, show, write
 from amdp.commands.refusals import clear_errors
+from amdp.commands.screen import Screen
 from amdp.errors import InvalidInput
 from amdp.experiments.table_1 import ladders
 from amdp.report.rates import Climb
@@ -67,8 +67,8 @@ def _show_rows(rows: list[Row], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
         return
-    console = Console()
-    count = len(COLUMNS) if console.width >= WIDE else len(COLUMNS) - 1 if console.width >= NARROW else len(COLUMNS) - 3
+    screen = Screen()
+    count = len(COLUMNS) if screen.width >= WIDE else len(COLUMNS) - 1 if screen.width >= NARROW else len(COLUMNS) - 3
     for setting in Setting:
         shown = Table(title=str(setting))
         for head in COLUMNS[:count]:
@@ -76,9 +76,9 @@ def _show_rows(rows: list[Row], as_json: bool) -> None:
         for row in rows:
             if row.setting is setting:
                 shown.add_row(*_cells(row)[:count])
-        console.print(shown)
+        screen.print(shown)
     for bound in LOWER_BOUNDS:
-        console.print(f"no learner beats {_lower(bound)}", highlight=False, markup=False)
+        screen.print(f"no learner beats {_lower(bound)}")
 
 
 def _lower(bound: LowerBound) -> str:

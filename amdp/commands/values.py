@@ -23,5 +23,5 @@ def settings(option: str, given: Iterable[str]) -> dict[str, Any]:
 def _value(text: str) -> Any:
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):  # no TOML, a number without end, lists without end
         return text

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.live import Live
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
 from amdp.commands.refusals import clear_errors
+from amdp.commands.screen import Screen, complain
 from amdp.errors import InvalidInput
 from amdp.verification import Effort, Verdict
 from amdp.verification.base import Check
@@ -21,9 +21,9 @@ from amdp.verification.runs import verify as verified
 
 FAILED = 3  # the exit code if a statement does not hold
 MARKS = {
-    Verdict.HOLDS: "[green]holds[/green]",
-    Verdict.FAILS: "[red]FAILS[/red]",
-    Verdict.OUT_OF_REACH: "[yellow]out of reach[/yellow]",
+    Verdict.HOLDS: Text("holds", "green"),
+    Verdict.FAILS: Text("FAILS", "red"),
+    Verdict.OUT_OF_REACH: Text("out of reach", "yellow"),
 }
 
 
@@ -60,37 +60,37 @@ def verify(
             done = _watched(wanted, effort, seed)
         if page:
             for file in write(done, effort, seed, page):
-                Console(stderr=True).print(f"wrote {file}", highlight=False)
+                complain(f"wrote {file}")
     if any(one.finding.verdict is Verdict.FAILS for one in done):
         raise typer.Exit(FAILED)
 
 
 def _watched(wanted: list[Check], effort: Effort, seed: int) -> list[Verified]:
     """A checklist that fills in, or a line for each check if nobody watches."""
-    console = Console()
+    screen = Screen()
     done: list[Verified] = []
-    if not console.is_terminal:
+    if not screen.is_terminal:
         for one in verified(wanted, effort, seed):
             done.append(one)
             typer.echo(f"{one.finding.verdict:12} {one.check.name:24} {one.seconds:6.1f} s  {one.finding.text}")
     else:
-        with Live(_checklist(wanted, done), console=console, refresh_per_second=4) as live:
+        with Live(_checklist(wanted, done), console=screen, refresh_per_second=4) as live:
             for one in verified(wanted, effort, seed):
                 done.append(one)
                 live.update(_checklist(wanted, done))
     counts = {verdict: sum(one.finding.verdict is verdict for one in done) for verdict in Verdict}
     found = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
     rate = false_alarm(wanted)
-    console.print(f"{found}; chance of a false alarm: {f'at most {rate:.2g}' if rate else 'none'}", highlight=False)
+    screen.print(f"{found}; chance of a false alarm: {f'at most {rate:.2g}' if rate else 'none'}")
     return done
 
 
 def _checklist(wanted: list[Check], done: list[Verified]) -> Table:
     table = Table("", "check", "found", "s", expand=True)
     for one in done:
-        table.add_row(MARKS[one.finding.verdict], one.check.name, escape(one.finding.text), f"{one.seconds:.1f}")
+        table.add_row(MARKS[one.finding.verdict], one.check.name, one.finding.text, f"{one.seconds:.1f}")
     for i, check in enumerate(wanted[len(done) :]):
-        table.add_row("[bold]...[/bold]" if i == 0 else "", check.name, f"[dim]{escape(check.claim)}[/dim]", "")
+        table.add_row(Text("..." if i == 0 else "", "bold"), check.name, Text(check.claim, "dim"), "")
     return table
 
 
@@ -100,8 +100,8 @@ def _list(wanted: list[Check], as_json: bool) -> None:
         return
     table = Table("check", "statement", "claim", "rejects", expand=True)
     for check in wanted:
-        table.add_row(check.name, check.statement, escape(check.claim), "\n".join(check.rejects), end_section=True)
-    Console().print(table)
+        table.add_row(check.name, check.statement, check.claim, "\n".join(check.rejects), end_section=True)
+    Screen().print(table)
 
 
 def _described(check: Check) -> dict[str, Any]:

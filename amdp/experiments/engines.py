@@ -4,6 +4,7 @@ A run's result depends on its settings alone, so that an engine decides only whe
 """
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from multiprocessing import get_context
+from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection
 from threading import Lock, Thread
 from typing import Any, Protocol, Self
@@ -23,6 +24,7 @@ from amdp.errors import InvalidInput
 from amdp.experiments.execution import execute, versions
 from amdp.experiments.record import Record
 from amdp.experiments.settings import RunSettings
+from amdp.text import quoted
 
 ONE_THREAD = dict.fromkeys(
     (
@@ -39,9 +41,13 @@ ONE_THREAD = dict.fromkeys(
 )
 MOST_WORKERS = 4096
 STILLBORN = 5  # workers in a row that end before they do anything
+GUARD = 'a script that plays runs must do so under `if __name__ == "__main__":`, because each worker imports it'
 UNBORN, IDLE = -2.0, -1.0  # no worker yet; no run
 AHEAD = 2  # runs that each worker of a cluster is given, so that it need not wait for the next one
 CONNECTING = "10s"
+ADDRESS = re.compile(
+    r"((tcp|tls|ucx|wss?)://)?(\[[0-9a-fA-F:.%]+\]|[^\s/:\[\]]+):\d{1,5}(/\S*)?|inproc://[^\s/]+/\d+/\d+"
+)
 LOOK_AGAIN = 5.0  # seconds after which the workers of a cluster are counted anew
 
 MakePool = Callable[[int], ProcessPoolExecutor]
@@ -117,6 +123,8 @@ class LocalPool:
         return self.workers
 
     def __enter__(self) -> Self:
+        if getattr(current_process(), "_inheriting", False):  # a worker that still imports its script
+            raise InvalidInput(GUARD)
         self._before = {name: os.environ.get(name) for name in ONE_THREAD}
         os.environ.update(ONE_THREAD)  # numpy reads them as a worker imports it, before any code of ours
         self._theirs, self._mine = self._context.Pipe(duplex=False)
@@ -177,10 +185,7 @@ class LocalPool:
             self._blameless.add(lost)
             self._stillborn += 1
         if self._stillborn >= STILLBORN:
-            raise InvalidInput(
-                f"{STILLBORN} workers in a row ended before they could begin; a script that plays runs must do so "
-                'under `if __name__ == "__main__":`, because each worker imports it'
-            )
+            raise InvalidInput(f"{STILLBORN} workers in a row ended before they could begin; {GUARD}")
         return self._new_pool(index)
 
 
@@ -340,6 +345,8 @@ class DaskCluster:
     """A running Dask cluster, by the address of its scheduler."""
 
     def __init__(self, address: str) -> None:
+        if not ADDRESS.fullmatch(address):  # Dask would wait, and leave a client behind that cannot be closed
+            raise InvalidInput(f"{quoted(address)} is no address of a Dask scheduler; give one such as tcp://HOST:8786")
         self.address = address
         self.notes: list[str] = []
 

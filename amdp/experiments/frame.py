@@ -14,6 +14,7 @@ from amdp.experiments.record import Curve, Record
 from amdp.experiments.spec import Planned, Spec
 from amdp.experiments.storage import Store
 from amdp.simulation import Spent
+from amdp.text import cell
 
 LABELS = ("id", "game", "learner", "role", "seed", "instance", "losses", "delay", "oracle", "projection", "multiplier")
 SUMS = (
@@ -65,10 +66,13 @@ def frame(spec: Spec, store: Store, timings: bool = False) -> Any:
 
 
 def write_csv(spec: Spec, store: Store, file: TextIO, timings: bool = False) -> int:
-    """Write the table, row by row, and return how many rows there are; what is not known is left empty."""
+    """Write the table, row by row, and return how many rows there are; what is not known is left empty.
+
+    A text that a spreadsheet would run stands behind a `'`: see `amdp.text.cell`.
+    """
     writer = csv.writer(file, lineterminator="\n")
     writer.writerow(columns(timings))
-    return sum(bool(writer.writerow(cells)) for cells in rows(asked(spec, store), store, timings))
+    return sum(bool(writer.writerow(map(_cell, cells))) for cells in rows(asked(spec, store), store, timings))
 
 
 def write_parquet(spec: Spec, store: Store, file: Path, timings: bool = False) -> int:
@@ -77,6 +81,11 @@ def write_parquet(spec: Spec, store: Store, file: Path, timings: bool = False) -
     made = frame(spec, store, timings)
     made.to_parquet(file, engine="pyarrow", index=False)
     return len(made)
+
+
+def _cell(value: Any) -> Any:
+    """Labels are anybody's texts, and a spreadsheet runs what begins like a formula: see `amdp.text.cell`."""
+    return cell(value) if isinstance(value, str) else value
 
 
 def _order(one: Planned) -> tuple[Any, ...]:

@@ -6,6 +6,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from amdp import options
 from amdp.experiments.pairing import Skipped
 from amdp.experiments.settings import GameSettings, LearnerSettings, canonical, plain
 from amdp.experiments.spec import Spec
@@ -40,29 +41,36 @@ def recalled(folder: str | PathLike[str]) -> Spec:
     file = Path(folder) / "spec.toml"
     text = _text(file)
     given = _plan_of(file, text)
-    try:
-        return _read(given, text) if given else Spec.load(file)
-    except (KeyError, TypeError, ValueError):
-        return Spec.load(file)
+    return (_read(given, text) if given else None) or Spec.load(file)
 
 
 def origin(file: str | PathLike[str]) -> str | None:
     """The folder in which the names of files in a stored spec start; None for a spec that is not a stored one."""
     found = (_plan_of(Path(file), _text(Path(file))) or {}).get("folder")
-    return found or None
+    return found if isinstance(found, str) and found else None
 
 
 def _plan_of(file: Path, text: str) -> dict[str, Any] | None:
     """What is written beside a spec, if it was made of the same text."""
     try:
         found = json.loads(file.with_name(FILE).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     fits = isinstance(found, dict) and found.get("format") == FORMAT and found.get("spec") == _sum(text)
     return found if fits else None
 
 
-def _read(given: dict[str, Any], text: str) -> Spec:
+def _read(given: dict[str, Any], text: str) -> Spec | None:
+    """The spec of a plan; None if somebody else wrote it, with values of wrong kinds."""
+    try:
+        made = _spec(given, text)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    known = all(game in made.games and learner in made.learners for game, learner in made.pairs)
+    return made if options.fits(Spec, made) and known else None
+
+
+def _spec(given: dict[str, Any], text: str) -> Spec:
     tune = given["tune"]
     return Spec(
         given["title"],

@@ -8,6 +8,7 @@ from typing import Any
 
 from amdp import options
 from amdp.errors import SpecError
+from amdp.text import RULE, is_name
 
 Table = dict[str, Any]
 
@@ -20,6 +21,8 @@ def toml(text: str, name: str) -> Table:
         lines = text.split("\n")
         end = f"at line {len(lines)}, column {len(lines[-1]) + 1}, the end"
         raise SpecError(f"not TOML: {str(problem).replace('at end of document', end)}", name) from problem
+    except (ValueError, RecursionError) as problem:  # a number or lists without end
+        raise SpecError(f"not TOML that can be read: {problem}", name) from problem
 
 
 def table(path: str, value: Any, known: Iterable[str] | None = None, needed: Iterable[str] = ()) -> Table:
@@ -65,8 +68,8 @@ def texts(path: str, value: Any) -> list[str]:
 
 def line(path: str, value: Any) -> str:
     """A text of one line."""
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
-        raise wrong(path, value, "it must be a text of one line")
+    if not is_name(value):
+        raise wrong(path, value, RULE)
     return value
 
 
@@ -87,9 +90,21 @@ def of_kind(path: str, value: Any, kind: Any) -> None:
 
 def require_different(path: str, values: list[Any]) -> None:
     """Refuse a list in which something stands twice."""
+    seen: set[Any] = set()
     for i, one in enumerate(values):
-        if one in values[:i]:
+        plain = _hashable(one)
+        if plain in seen:
             raise wrong(f"{path}[{i}]", one, "it is in the list already")
+        seen.add(plain)
+
+
+def _hashable(value: Any) -> Any:
+    """What is equal for equal values, lists and tables too."""
+    if isinstance(value, list):
+        return tuple(map(_hashable, value))
+    if isinstance(value, dict):
+        return frozenset((key, _hashable(one)) for key, one in value.items())
+    return value
 
 
 def wrong(path: str, value: Any, rule: str) -> SpecError:

@@ -4,11 +4,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from hashlib import sha256
+from itertools import pairwise
 from math import inf, isfinite
-from typing import Any, Self
+from typing import Any, NoReturn, Self, get_type_hints
 
 import numpy as np
 
+from amdp import options
 from amdp.errors import InvalidInput
 from amdp.experiments.settings import RunSettings, canonical
 from amdp.regret import Regret
@@ -18,6 +20,7 @@ COUNTS = ("rounds", "trials", "oracle_calls", "rebuilds")
 AMOUNTS = ("paid", "best", "best_bound", "paid_entering")
 SEALED = b'{"sha256":"%s",'  # the begin of a file; the checksum is that of the rest, behind a brace
 HEX = 64
+MADE = {"versions": dict[str, str], "seconds": float}  # what others read of how a run was made
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,16 @@ class Curve:
             name: dict(zip(Spent._fields, getattr(regret, name).T.tolist(), strict=True)) for name in ("spent", "cpu")
         }
         return cls(**plain, bound=bound, **times)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is a value of everything at each of its checkpoints, which go forward."""
+        clocks = [self.spent, self.cpu]
+        columns = [one for one in vars(self).values() if isinstance(one, list)]
+        columns += [seconds for clock in clocks for seconds in clock.values()]
+        forward = all(before < after for before, after in pairwise([0, *self.rounds]))
+        same = all(len(one) == len(self.rounds) for one in columns)
+        return bool(self.rounds) and same and forward and all(set(clock) == set(Spent._fields) for clock in clocks)
 
 
 @dataclass(frozen=True)
@@ -101,16 +114,34 @@ class Record:
         if data != SEALED % _sum(rest) + rest[1:] + b"\n":
             raise InvalidInput("damaged: its checksum does not fit its content")
         try:
-            content = json.loads(rest)
+            content = json.loads(rest, parse_constant=_refused)
             settings = RunSettings.from_json(content["settings"])
             curve = content["curve"] and Curve(**content["curve"])
             failure = content["failure"] and Failure(**content["failure"])
             record = cls(settings, curve, failure, content["used"], content["made"])
-        except (ValueError, KeyError, TypeError, AttributeError) as problem:
+            same = content["id"] == record.id
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError) as problem:
             raise InvalidInput(f"not a record that this version of amdp reads: {problem}") from problem
-        if content["id"] != record.id:
+        if not same:
             raise InvalidInput("its id does not fit its settings; another version of amdp wrote it")
+        record.require_sound()
         return record
+
+    def require_sound(self) -> None:
+        """Refuse a record with values of wrong kinds, which a whole file may hold nevertheless."""
+        wrong = [name for name, kind in get_type_hints(Record).items() if not options.fits(kind, getattr(self, name))]
+        if not wrong:
+            wrong = [f"made.{name}" for name, kind in MADE.items() if not options.fits(kind, self.made.get(name))]
+        if wrong:
+            raise InvalidInput(f"damaged: its {wrong[0]} holds values of a wrong kind")
+        if (self.curve is None) == (self.failure is None):
+            raise InvalidInput("damaged: it must have either a curve or a failure")
+        if self.curve and not self.curve.is_whole:
+            raise InvalidInput("damaged: its curve does not have a value of everything at each checkpoint")
+
+
+def _refused(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no number of JSON")
 
 
 def _sum(content: bytes) -> bytes:

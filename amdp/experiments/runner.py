@@ -4,6 +4,7 @@ The runner alone writes; the engine's workers send it records. A run whose worke
 is recorded with its error, and neither stops the others.
 """
 
+import re
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,10 +21,12 @@ from amdp.experiments.progress import Silent, Tally, Watcher
 from amdp.experiments.record import Record
 from amdp.experiments.spec import Planned, Role, Spec
 from amdp.experiments.storage import Store
+from amdp.text import quoted
 
 ATTEMPTS = 3  # of a run whose workers end
 READING = 1.0  # seconds between two looks while stored runs are read
 PAUSE = 0.25  # seconds without news after which the runner looks around
+SHARD = re.compile(r"\d{1,9}/\d{1,9}")
 NAMED = 10  # failures and files that are told one by one
 
 
@@ -44,10 +47,9 @@ class Shard:
     @classmethod
     def parse(cls, text: str) -> Self:
         """From `i/n`."""
-        index, _, of = text.partition("/")
-        if not (index.isdecimal() and of.isdecimal()):
-            raise InvalidInput(f"shard {text!r}; give i/n, such as 3/8")
-        return cls(int(index), int(of))
+        if not SHARD.fullmatch(text):
+            raise InvalidInput(f"shard {quoted(text)}; give i/n, such as 3/8")
+        return cls(*map(int, text.split("/")))
 
     def take(self, planned: Sequence[Planned]) -> list[Planned]:
         """Its own runs, dealt out by id, which is as good as at random: no shard gets all the slow ones."""
@@ -87,8 +89,8 @@ def run(
     A run whose workers end `attempts` times is recorded as failed.
     """
     mine, asked_to_stop = shard or Shard(), stop or Event()
-    replaced = store.prepare(spec.titled, written(spec))
     with watcher or Silent() as shown, engine:
+        replaced = store.prepare(spec.titled, written(spec))  # an engine that cannot be had leaves the folder as it was
         for note in (*spec.notes, *_company(spec, store, replaced)):
             shown.note(note)
         session = _Session(store, engine, shown, retry_failed, attempts, asked_to_stop)
@@ -135,6 +137,7 @@ class _Session:
         self._flying: dict[Future[Record], Planned] = {}
         self._losses: Counter[str] = Counter()
         self._tried: set[str] = set()  # failed before, and to be tried once more
+        self._counted: set[str] = set()  # a tuned run may be that of theory, which was found or played before
         self._strangers: set[str] = set()  # other versions of packages
         for note in engine.notes:
             watcher.note(note)
@@ -165,7 +168,7 @@ class _Session:
             record = self._store.find(one.id)
             if record is None:
                 self._todo.append(one)
-            elif record.failure and self._retry_failed:
+            elif record.failure and self._retry_failed and one.id not in self._counted:
                 self._tried.add(one.id)
                 self._todo.append(one)
             else:
@@ -229,7 +232,8 @@ class _Session:
         return lost(one.settings, "WorkerLost", reason)
 
     def _found(self, one: Planned, record: Record) -> None:
-        self.outcome.found += 1
+        if one.id not in self._counted:
+            self.outcome.found += 1
         self._count(one, record, here=False)
         theirs = {**record.made["versions"], "revision": record.made.get("git")}
         ours = {**versions(), "revision": git_revision()}
@@ -241,7 +245,9 @@ class _Session:
 
     def _count(self, one: Planned, record: Record, here: bool) -> None:
         self._tally.count(one, record, here)
-        if record.failure:
+        known = one.id in self._counted
+        self._counted.add(one.id)
+        if record.failure and not known:
             self.outcome.failed.append(one.id)
             if len(self.outcome.failed) <= NAMED:
                 named = f"{one.learner} in {one.game}, seed {one.settings.seed}"

@@ -11,6 +11,7 @@ from typing import Any, Self
 
 from amdp.arrays import require_whole
 from amdp.errors import InvalidInput
+from amdp.text import quoted
 
 FORMAT = 1  # of what is hashed: a change makes all runs new ones
 HUGE = 2**62
@@ -161,9 +162,18 @@ def _plain(name: str, given: Any) -> Any:
         return {str(key): _plain(f"{name}: {key}", value) for key, value in given.items()}
     if isinstance(given, list | tuple):
         return [_plain(name, value) for value in given]
-    if not isinstance(given, str | bool | int | float) or (not isinstance(given, str) and not isfinite(given)):
-        raise InvalidInput(f"{name} = {given!r}; it must be a text, a truth value, a finite number, or a list of them")
+    if not isinstance(given, str | bool) and not _is_finite(given):
+        rule = "it must be a text, a truth value, a finite number, or a list of them"
+        raise InvalidInput(f"{name} = {quoted(given)}; {rule}")
     return given
+
+
+def _is_finite(given: Any) -> bool:
+    """Whether it is a number that has a float: 1 and 1.0 are the same setting."""
+    try:
+        return isinstance(given, int | float) and isfinite(given)
+    except OverflowError:
+        return False
 
 
 def _require_positive(name: str, value: float) -> None:

@@ -6,10 +6,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amdp.arrays import Floats, floats, require_finite, require_index
+from amdp.arrays import Floats, floats, in_each_step, require_finite, require_index, require_whole
 from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
-from amdp.mdp import MarkovPolicies, SingleKernel
+from amdp.mdp import MarkovPolicies, SingleKernel, require_dense
+from amdp.text import RULE, is_name, quoted
 
 Total = TypeVar("Total", float, Floats)
 
@@ -37,6 +38,8 @@ class Instance:
     scale: Scale = Scale()
 
     def __post_init__(self) -> None:
+        if not is_name(self.name):
+            raise InvalidInput(f"name = {quoted(self.name)}; {RULE}")
         if not isinstance(self.kernel, SingleKernel):
             raise InvalidInput(f"kernel is a {type(self.kernel).__name__}; it must be a Kernel or a SparseKernel")
         require_index("initial", self.initial, self.kernel.shape[1])
@@ -59,8 +62,13 @@ class Instance:
 
 def repeated(costs: ArrayLike, n_steps: int) -> Floats:
     """The same costs `[s, a]` in each step, without a copy."""
-    step = floats("costs", costs, "sa")
-    return np.broadcast_to(step, (n_steps, *step.shape))
+    return in_each_step("costs", floats("costs", costs, "sa"), n_steps)
+
+
+def no_rows(n_states: int, n_actions: int) -> Floats:
+    """Rows `[s, a, y]` of a homogeneous dense kernel, all zero, if there is room for it."""
+    require_dense(1, n_states, n_actions)
+    return np.zeros((n_states, n_actions, n_states))
 
 
 def costs_of_rewards(rewards: Floats, n_steps: int, best: float, worst: float) -> tuple[Floats, Scale]:
@@ -77,8 +85,7 @@ def shrunk(costs: Floats) -> tuple[Floats, Scale]:
 
 def require_count(name: str, value: object, least: int = 1) -> None:
     """Refuse what is not a whole number, or is below `least`."""
-    if not isinstance(value, int | np.integer) or value < least:
-        raise InvalidInput(f"{name} = {value!r}; it must be a whole number, at least {least}")
+    require_whole(name, value, least)
 
 
 def require_chance(name: str, value: float) -> None:

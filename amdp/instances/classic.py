@@ -6,7 +6,7 @@ import numpy as np
 
 from amdp.arrays import Floats, require_index
 from amdp.errors import InvalidInput
-from amdp.instances.base import Instance, costs_of_rewards, repeated, require_chance, require_count
+from amdp.instances.base import Instance, costs_of_rewards, no_rows, repeated, require_chance, require_count
 from amdp.mdp import Kernel
 
 LEFT, RIGHT = 0, 1
@@ -27,7 +27,7 @@ def river_swim(n_states: int = 6, n_steps: int = 20) -> Instance:
     require_count("n_states", n_states, 2)
     require_count("n_steps", n_steps)
     last = n_states - 1
-    p = np.zeros((n_states, 2, n_states))
+    p = no_rows(n_states, 2)
     rewards = np.zeros((n_states, 2))
     for s in range(n_states):
         p[s, LEFT, max(s - 1, 0)] = 1.0
@@ -55,7 +55,7 @@ def grid_world(width: int = 5, height: int = 5, slip: float = 0.2, n_steps: int 
     require_count("n_steps", n_steps)
     require_chance("slip", slip)
     goal = width * height - 1
-    p = np.zeros((goal + 1, 4, goal + 1))
+    p = no_rows(goal + 1, 4)
     for s in range(goal):
         arrivals = [_arrival(s, direction, width, height) for direction in range(4)]
         for a in range(4):
@@ -83,7 +83,7 @@ def combination_lock(
     if not len(code):
         raise InvalidInput("code is empty; a lock needs at least one digit")
     opened = len(code)
-    p = np.zeros((opened + 1, n_actions, opened + 1))
+    p = no_rows(opened + 1, n_actions)
     p[:opened, :, 0] = 1.0
     for i, digit in enumerate(code):
         require_index(f"code[{i}]", digit, n_actions)
@@ -106,7 +106,7 @@ def forest(n_states: int = 3, n_steps: int = 20, fire: float = 0.1) -> Instance:
     require_count("n_steps", n_steps)
     require_chance("fire", fire)
     oldest = n_states - 1
-    p = np.zeros((n_states, 2, n_states))
+    p = no_rows(n_states, 2)
     for s in range(n_states):
         p[s, WAIT, 0] = fire
         p[s, WAIT, min(s + 1, oldest)] = 1.0 - fire

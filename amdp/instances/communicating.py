@@ -6,10 +6,10 @@ They are homogeneous, so that `n_steps` may be the length of an unbroken stream.
 import numpy as np
 
 from amdp.algorithms.communicating import entrance
-from amdp.arrays import Floats
+from amdp.arrays import Floats, require_room
 from amdp.errors import InvalidInput
-from amdp.instances.base import Instance, repeated, require_amount, require_chance, require_count, shrunk
-from amdp.mdp import Kernel
+from amdp.instances.base import Instance, no_rows, repeated, require_amount, require_chance, require_count, shrunk
+from amdp.mdp import Kernel, require_dense
 
 WAIT = 0
 LESS, KEEP, MORE = 0, 1, 2
@@ -28,6 +28,7 @@ def random_parked(
     if n_states > 1 and n_actions == 1:
         raise InvalidInput("n_actions = 1; the state in which one can wait needs another action to leave it")
     _require_concentration(concentration)
+    require_dense(1, n_states, n_actions)
     around = np.roll(np.eye(n_states), 1, axis=1)
     p = 0.9 * rng.dirichlet(np.full(n_states, concentration), size=(n_states, n_actions)) + 0.1 * around[:, None]
     p[0, WAIT] = np.eye(n_states)[0]
@@ -62,6 +63,7 @@ def random_ergodic(
         require_count(name, count)
     require_chance("contraction", contraction)
     _require_concentration(concentration)
+    require_dense(1, n_states, n_actions)
     p = contraction * rng.dirichlet(np.full(n_states, concentration), size=(n_states, n_actions))
     p += (1.0 - contraction) / n_states
     return Instance("random-ergodic", Kernel.homogeneous(p, n_steps), repeated(rng.random(p.shape[:2]), n_steps))
@@ -92,8 +94,9 @@ def server_farm(
         raise InvalidInput("boot = 0; servers must have a chance to come up")
     for name, amount in (("power", power), ("shortage", shortage), ("setup", setup)):
         require_amount(name, amount)
+    p = no_rows(n_servers + 1, 3)
+    require_room("costs", (n_steps, n_servers + 1, 3), 2)  # before and after they are scaled
     running = np.arange(n_servers + 1)
-    p = np.zeros((n_servers + 1, 3, n_servers + 1))
     p[running, LESS, np.maximum(running - 1, 0)] = 1.0
     p[running, KEEP, running] = 1.0
     p[running, MORE, running] = 1.0 - boot
@@ -108,6 +111,7 @@ def server_farm(
 def waiting_ring(n_steps: int, n_states: int) -> Instance:
     """A ring on which one may wait: action 0 stays, 1 goes to the next state. Period 1, diameter `n_states - 1`."""
     _require_size(n_steps, n_states)
+    require_dense(1, n_states, 2)
     p = np.stack([np.eye(n_states), _shift(n_states, 1)], axis=1)
     return _pays_at_the_far_end("waiting-ring", p, n_steps, n_states // 2)
 
@@ -115,6 +119,7 @@ def waiting_ring(n_steps: int, n_states: int) -> Instance:
 def swinging_ring(n_steps: int, n_states: int) -> Instance:
     """A ring on which one must move: action 0 goes back, 1 goes on. An even ring has period 2; nobody can wait."""
     _require_size(n_steps, n_states)
+    require_dense(1, n_states, 2)
     p = np.stack([_shift(n_states, -1), _shift(n_states, 1)], axis=1)
     return _pays_at_the_far_end("swinging-ring", p, n_steps, n_states // 2)
 
@@ -138,7 +143,7 @@ def swinging_star(n_steps: int, n_leaves: int) -> Instance:
 def _star(n_steps: int, n_leaves: int) -> Floats:
     """Rows `[s, 1 + a, y]`; those of action 0 are still empty."""
     _require_size(n_steps, n_leaves + 1)
-    p = np.zeros((n_leaves + 1, n_leaves + 1, n_leaves + 1))
+    p = no_rows(n_leaves + 1, n_leaves + 1)
     p[0, 1:, 1:] = np.eye(n_leaves)
     p[1:, 1:, 0] = 1.0
     return p

@@ -13,25 +13,25 @@ Pickles are never loaded.
 """
 
 import json
-import zlib
+from collections import Counter
 from collections.abc import Callable
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO
-from zipfile import BadZipFile
+from typing import Any
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from amdp import archives
 from amdp.arrays import Floats, floats, require_finite, require_index
 from amdp.errors import InvalidInput, SpecError
 from amdp.instances.base import Instance, Scale
 from amdp.mdp import Kernel, SingleKernel, SparseKernel
+from amdp.text import as_name, quoted
 
 SPARSE = ("data", "indices", "indptr")
 KEYS = ("costs", "p", *SPARSE, "initial", "name", "scale")
-UNREADABLE = (OSError, EOFError, RuntimeError, BadZipFile, zlib.error)  # a damaged archive may raise any of them
 Fields = dict[str, Any]
 
 
@@ -63,38 +63,11 @@ def _format(file: Path) -> tuple[Callable[[Path], Fields], Callable[[Path, Field
 
 
 def _read_npz(file: Path) -> Fields:
-    try:
-        # Opened here: numpy leaves a file that it cannot read open.
-        with file.open("rb") as stream:
-            return _members(file, _archive(file, stream))
-    except UNREADABLE as problem:
-        raise SpecError(f"cannot be read: {problem}", str(file)) from problem
+    def known(names: list[str]) -> list[str]:
+        _require_known(file, names)
+        return names
 
-
-def _archive(file: Path, stream: BinaryIO) -> Any:
-    try:
-        return np.load(stream, allow_pickle=False)
-    except ValueError as problem:
-        raise InvalidInput(f"{file} is not an archive of arrays; pickles are not loaded: {problem}") from problem
-
-
-def _members(file: Path, archive: Any) -> Fields:
-    if not isinstance(archive, np.lib.npyio.NpzFile):
-        raise SpecError("holds a single array; save named arrays with numpy.savez", str(file))
-    _require_known(file, archive.files)
-    return {key: _member(file, archive, key) for key in archive.files}
-
-
-def _member(file: Path, archive: Any, key: str) -> Any:
-    try:
-        member = archive[key]
-    except (ValueError, *UNREADABLE) as problem:
-        if "pickle" in str(problem):
-            raise InvalidInput(f"{file}: {key} holds Python objects (a pickle), which are never loaded") from problem
-        raise SpecError(f"cannot be read: {problem}", _place(file, key)) from problem
-    if not isinstance(member, np.ndarray):
-        raise SpecError("is not an array", _place(file, key))
-    return member if member.ndim else member.item()
+    return archives.read(file, known)
 
 
 def _write_npz(file: Path, fields: Fields) -> None:
@@ -103,7 +76,7 @@ def _write_npz(file: Path, fields: Fields) -> None:
 
 def _read_json(file: Path) -> Fields:
     try:
-        fields = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_without_repetition)
+        fields = json.loads(file.read_text(encoding="utf-8-sig"), object_pairs_hook=_without_repetition)
     except OSError as problem:
         raise SpecError(f"cannot be read: {problem}", str(file)) from problem
     except (ValueError, RecursionError) as problem:
@@ -120,9 +93,8 @@ def _write_json(file: Path, fields: Fields) -> None:
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> Fields:
-    keys = [key for key, _ in pairs]
-    for key in keys:
-        if keys.count(key) > 1:
+    for key, count in Counter(key for key, _ in pairs).items():
+        if count > 1:
             raise ValueError(f"the key {key!r} appears twice")
     return dict(pairs)
 
@@ -138,12 +110,10 @@ def _kernel_fields(kernel: SingleKernel) -> Fields:
 def _instance(file: Path, fields: Fields) -> Instance:
     costs = floats("costs", _numbers("costs", _required(file, fields, "costs")), "hsa")
     kernel = _kernel(file, fields, costs.shape)
-    name = fields.get("name", file.stem)
-    if not isinstance(name, str):
-        raise InvalidInput(f"name = {name!r}; it must be a text")
+    name = fields.get("name", as_name(file.stem))
     initial = fields.get("initial", 0)
     if type(initial) is not int:
-        raise InvalidInput(f"initial = {initial!r}; it must be a whole number")
+        raise InvalidInput(f"initial = {quoted(initial)}; it must be a whole number")
     require_index("initial", initial, costs.shape[1])
     instance = Instance(name, kernel, costs, initial, _scale(fields.get("scale", [0.0, 1.0])))
     kernel.require_closed(initial)

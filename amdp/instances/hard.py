@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from amdp import losses
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
-from amdp.instances.base import Instance, repeated, require_count
+from amdp.instances.base import Instance, no_rows, repeated, require_count
 from amdp.losses import LossSequence
-from amdp.mdp import Kernel
+from amdp.mdp import Kernel, require_dense
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +53,7 @@ def switching_ring(n_steps: int, n_arms: int, rng: np.random.Generator) -> HardC
     `gap = (n_arms / T)^(1/3) / (9 log2 T)`: a switch takes one step at least. The diameter is `n_arms - 1`.
     """
     _require_arms(n_steps, n_arms)
+    require_dense(1, n_arms, 2)
     around = np.stack([np.eye(n_arms), np.roll(np.eye(n_arms), 1, axis=1)], axis=1)
     return _hidden("switching-ring", around, n_steps, np.zeros(n_arms, dtype=np.int64), n_arms, rng)
 
@@ -93,7 +94,7 @@ def _require_arms(n_steps: int, n_arms: int) -> None:
 def _ways(n_arms: int, corridor: int) -> Floats:
     """Rows `[s, a, y]`; the corridor to arm `j` has the states from `n_arms + j * (corridor - 1)` on."""
     states = n_arms * corridor
-    p = np.zeros((states, n_arms, states))
+    p = no_rows(states, n_arms)
     arms, inside = np.arange(n_arms), corridor - 1
     for j in arms:
         path = [*range(n_arms + j * inside, n_arms + (j + 1) * inside), j]

@@ -4,10 +4,10 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike
 
-from amdp.arrays import Floats, floats, refuse
+from amdp.arrays import Floats, floats, refuse, require_room
 from amdp.errors import InvalidInput
-from amdp.instances.base import Instance, repeated, require_amount, require_chance, require_count, shrunk
-from amdp.mdp import Kernel
+from amdp.instances.base import Instance, no_rows, repeated, require_amount, require_chance, require_count, shrunk
+from amdp.mdp import Kernel, require_dense
 
 REJECT, ADMIT = 0, 1
 
@@ -39,6 +39,8 @@ def inventory(
     require_count("max_order", max_order)
     for name, amount in (("mean_demand", mean_demand), ("holding", holding), ("shortage", shortage)):
         require_amount(name, amount)
+    require_dense(1, capacity + 1, max_order + 1)
+    require_room("costs", (n_steps, capacity + 1, max_order + 1), 2)  # before and after they are scaled
     price = _prices(prices, n_steps)
     stock = np.arange(capacity + 1)
     raised = np.minimum(stock[:, None] + np.arange(max_order + 1), capacity)  # [s, a]
@@ -76,8 +78,8 @@ def admission_queue(
         require_amount(name, amount)
     if arrival + service > 1.0:
         raise InvalidInput(f"arrival + service = {arrival + service:g}; together they must be at most 1")
+    p = no_rows(capacity + 1, 2)
     present = np.arange(capacity + 1)
-    p = np.zeros((capacity + 1, 2, capacity + 1))
     p[present[:-1], ADMIT, present[1:]] = arrival
     p[present[1:], :, present[:-1]] = service
     p[present, :, present] = 1.0 - p.sum(axis=2)

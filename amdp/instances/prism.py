@@ -13,6 +13,7 @@ from amdp.arrays import ROW_TOLERANCE, Floats, floats, require_index
 from amdp.errors import InvalidInput
 from amdp.instances.base import Instance, repeated, require_count
 from amdp.mdp import SparseKernel
+from amdp.text import as_name
 
 HEADER = "a header of three counts: `states choices transitions`"
 TRANSITION = "`state choice next-state chance [action]`"
@@ -44,7 +45,7 @@ def read_prism(path: str | PathLike[str], n_steps: int, initial: int = 0, costs:
     rows = model.rows[choices.reshape(-1)]
     given = _time_to_absorption(rows, choices.shape) if costs is None else costs
     nominal = repeated(given, n_steps) if np.ndim(given) == 2 else floats("costs", given, "hsa")
-    return Instance(file.stem, SparseKernel.homogeneous(rows, n_steps), nominal, initial)
+    return Instance(as_name(file.stem), SparseKernel.homogeneous(rows, n_steps), nominal, initial)
 
 
 class _Choices(NamedTuple):

@@ -4,9 +4,10 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
+from amdp.arrays import require_room
 from amdp.errors import InvalidInput
 from amdp.instances.base import Instance, repeated, require_count
-from amdp.mdp import Kernel, SparseKernel
+from amdp.mdp import Kernel, SparseKernel, require_dense
 
 
 def random_dense(
@@ -19,6 +20,7 @@ def random_dense(
     """
     _require_sizes(n_steps=n_steps, n_states=n_states, n_actions=n_actions)
     _require_concentration(concentration)
+    require_dense(n_steps, n_states, n_actions)
     shape = (n_steps, n_states, n_actions)
     p = rng.dirichlet(np.full(n_states, concentration), size=shape)
     return Instance("random-dense", Kernel(p), rng.random(shape))
@@ -36,6 +38,7 @@ def random_sparse(
     if n_successors > n_states:
         raise InvalidInput(f"n_successors = {n_successors}; it must be at most n_states = {n_states}")
     pairs = n_states * n_actions
+    require_room("a sparse kernel", (n_states, n_actions, n_successors), 4)  # states and chances, drawn and kept
     successors = _distinct(pairs, n_successors, n_states, rng)
     chances = rng.dirichlet(np.ones(n_successors), size=pairs)
     starts = np.arange(0, pairs * n_successors + 1, n_successors)
@@ -58,6 +61,7 @@ def random_layered(
     _require_sizes(n_steps=n_steps, width=width, n_actions=n_actions)
     _require_concentration(concentration)
     n_states = 1 + (n_steps - 1) * width
+    require_dense(n_steps, n_states, n_actions)
     p = np.zeros((n_steps, n_states, n_actions, n_states))
     costs = np.zeros((n_steps, n_states, n_actions))
     layers = [slice(0, 1), *(slice(first, first + width) for first in range(1, n_states, width))]

@@ -9,32 +9,24 @@ The columns may stand in any order, among others. An `.npz` file holds these fiv
 
 import csv
 import warnings
-import zlib
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from math import prod
 from os import PathLike
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amdp.arrays import floats, located, refuse
+from amdp import archives
+from amdp.archives import UNREADABLE
+from amdp.arrays import floats, located, refuse, require_room
 from amdp.dynamics import Shape
-from amdp.errors import InvalidInput, MissingDependency, SpecError
+from amdp.errors import AmdpError, InvalidInput, MissingDependency, SpecError
 from amdp.losses.base import FixedLosses
 
 PLACE = ("round", "step", "state", "action")
 COLUMNS = (*PLACE, "loss")
-UNREADABLE = (
-    OSError,
-    ValueError,
-    EOFError,
-    RuntimeError,
-    BadZipFile,
-    zlib.error,
-)  # a damaged file may raise any of them
 Columns = Mapping[str, ArrayLike]
 Ints = NDArray[np.int64]
 Places = tuple[Ints, ...]  # of each row: round, step, state, action
@@ -49,7 +41,7 @@ def load(path: str | PathLike[str], shape: Shape | None = None, default: float |
         raise SpecError(f"unknown suffix {file.suffix!r}; known are {', '.join(readers)}", str(file))
     try:
         columns = readers[file.suffix](file)
-    except SpecError:
+    except AmdpError:
         raise
     except UNREADABLE as problem:
         raise SpecError(f"cannot be read: {problem}", str(file)) from problem
@@ -72,6 +64,7 @@ def from_columns(columns: Columns, shape: Shape | None = None, default: float | 
     places = tuple(_whole(name, columns[name], len(losses)) for name in PLACE)
     sizes = _sizes(places, shape)
     _require_once(places, sizes, default is None)
+    require_room("losses", sizes)
     array = np.full(sizes, default, dtype=np.float64)
     array[places] = losses
     return FixedLosses(array)
@@ -139,14 +132,12 @@ def _parquet(file: Path) -> Columns:
     except ImportError as problem:
         raise MissingDependency('reading Parquet files needs pyarrow: pip install "amdp[frames]"') from problem
     with file.open("rb") as stream:
-        table = parquet.ParquetFile(stream).read()
+        opened = parquet.ParquetFile(stream)
+        require_room("a table", (opened.metadata.num_rows, opened.metadata.num_columns))
+        table = opened.read(columns=[name for name in COLUMNS if name in opened.schema_arrow.names])
     return {name: table.column(name).to_numpy() for name in COLUMNS if name in table.column_names}
 
 
 def _npz(file: Path) -> Columns:
-    # Opened here: numpy leaves a file that it cannot read open.
-    with file.open("rb") as stream:
-        archive = np.load(stream, allow_pickle=False)
-        if not isinstance(archive, np.lib.npyio.NpzFile):
-            raise SpecError("holds a single array; save named arrays with numpy.savez", str(file))
-        return {name: archive[name] for name in (*COLUMNS, "losses") if name in archive.files}
+    wanted = (*COLUMNS, "losses")
+    return archives.read(file, lambda names: [name for name in names if name in wanted])

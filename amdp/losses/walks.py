@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amdp.arrays import Floats, floats, require_finite, require_whole
+from amdp.arrays import Floats, floats, require_finite, require_room, require_whole
 from amdp.errors import InvalidInput
 from amdp.losses.base import CalledLosses, CheckedLosses
 
@@ -31,6 +31,7 @@ def multi_scale_walk(n_steps: int, deviation: float, rng: np.random.Generator) -
     Each value is a sum of at most `log2 T + 1` numbers, and each step ends the reach of at most as many.
     """
     require_whole("n_steps", n_steps, 1)
+    require_room("a walk", (n_steps,), 4)
     noise = deviation * rng.standard_normal(n_steps + 1)
     walk = np.zeros(n_steps + 1)
     for t, parent in enumerate(parents(n_steps), start=1):

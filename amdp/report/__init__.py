@@ -15,6 +15,7 @@ from amdp.report.page import Chapter, compose
 from amdp.report.results import Contest, Results
 from amdp.report.statistics import MeanBand, MedianBand
 from amdp.report.tables import every_curve, every_run, gaps, of_contest, settings, tries
+from amdp.text import encoded
 
 __all__ = ["Look", "MeanBand", "MedianBand", "Results", "Written", "write", "write_results"]
 
@@ -59,9 +60,9 @@ def _write(results: Results, folder: Path, look: Look) -> Written:
     for table in (settings(results), *tries(results), *gaps(results)):
         tables += _save_table(table, folder / "tables")
     for table in (every_run(results), every_curve(results, look)):
-        tables.append(_save(folder / "tables" / f"{table.name}.csv", comma_separated(table).encode()))
+        tables.append(_save(folder / "tables" / f"{table.name}.csv", encoded(comma_separated(table))))
     page = compose(results, chapters, look)
-    return Written(_save(folder / "index.html", page.encode()), figures, tables)
+    return Written(_save(folder / "index.html", encoded(page)), figures, tables)
 
 
 def _file_names(contests: Sequence[Contest]) -> list[str]:
@@ -80,7 +81,7 @@ def _save_picture(picture: Picture, folder: Path, name: str) -> list[Path]:
 
 def _save_table(table: Table, folder: Path, prefix: str = "") -> list[Path]:
     written = {"md": markdown(table), "tex": latex(table)}
-    return [_save(folder / f"{prefix}{table.name}.{ending}", text.encode()) for ending, text in written.items()]
+    return [_save(folder / f"{prefix}{table.name}.{ending}", encoded(text)) for ending, text in written.items()]
 
 
 def _save(file: Path, content: bytes) -> Path:

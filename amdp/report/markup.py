@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from amdp.text import cell
+
 LATEX = {
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -86,9 +88,8 @@ def _in_latex(text: str) -> str:
 
 
 def comma_separated(table: Table) -> str:
-    """CSV with a header."""
+    """CSV with a header; no cell is a formula to a spreadsheet."""
     stream = io.StringIO(newline="")
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(table.columns)
-    writer.writerows(table.rows)
+    writer.writerows(map(cell, row) for row in (table.columns, *table.rows))
     return stream.getvalue()

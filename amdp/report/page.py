@@ -11,6 +11,7 @@ from amdp.report.figures import Look, Picture
 from amdp.report.markup import Table, comma_separated
 from amdp.report.results import Contest, Results, count
 from amdp.report.tables import every_curve, every_run, gaps, settings, tries, words_of
+from amdp.text import encoded
 
 STYLE = Path(__file__).with_name("page.css")
 
@@ -183,7 +184,7 @@ def _downloads(tables: list[Table]) -> str:
 
 
 def _download(table: Table) -> str:
-    source = _uri("text/csv;charset=utf-8", comma_separated(table).encode())
+    source = _uri("text/csv;charset=utf-8", encoded(comma_separated(table)))
     return f'<a download="{table.name}.csv" href="{source}">{table.name}.csv</a>'
 
 

@@ -103,6 +103,22 @@ def test_changed_settings_make_new_runs_and_keep_the_old_ones(tmp_path: Path) ->
     assert len(list(Store(tmp_path).ids())) == 14
 
 
+def test_a_tuned_run_that_is_the_one_of_theory_was_not_found_but_made(tmp_path: Path) -> None:
+    spec = small(more="\n[tune]\nmultipliers = [1]\nseeds = 1\n")  # tuning cannot but choose theory's multiplier
+    assert played(spec, tmp_path) == Outcome(found=0, played=6 + 2)
+    assert played(spec, tmp_path) == Outcome(found=6 + 2, played=0)
+
+
+def test_an_engine_that_refuses_leaves_the_folder_as_it_was(tmp_path: Path) -> None:
+    class Refusing(LocalPool):
+        def __enter__(self) -> "Refusing":
+            raise InvalidInput("no workers today")
+
+    with pytest.raises(InvalidInput, match="no workers today"), Store(tmp_path / "out") as store:
+        run(small(), store, Refusing(1))
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize("content", [b"", b"cut", b"{}"])
 def test_a_damaged_file_is_named_played_again_and_replaced(tmp_path: Path, undisturbed: str, content: bytes) -> None:
     played(small(), tmp_path)
@@ -405,7 +421,8 @@ def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert 'under `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
-    assert not list((tmp_path / "out").rglob("*.json"))
+    assert not list(Store(tmp_path / "out").ids())
+    assert "bootstrapping phase" not in done.stderr  # the workers are told so, too, before they start any
 
 
 def test_asked_to_stop_it_keeps_what_is_finished(tmp_path: Path, undisturbed: str) -> None:

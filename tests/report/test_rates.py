@@ -22,7 +22,7 @@ def record(settings: RunSettings, regret: float, seconds: float) -> Record:
     rounds = settings.game.length
     parts = {"draw": [seconds * rounds], "weigh": [0.0], "learn": [0.0], "arena": [1.0]}
     curve = Curve([rounds], [regret], [0.0], [0.0], [0.0], [0], [3 * rounds], [0], [None], parts, parts)
-    return Record(settings, curve, made={"versions": {"amdp": "0"}})
+    return Record(settings, curve, made={"versions": {"amdp": "0"}, "seconds": 1.0})
 
 
 def test_all_rungs_become_one_spec() -> None:
@@ -65,7 +65,7 @@ def test_the_interval_holds_the_exponent_of_noisy_regrets(tmp_path: Path) -> Non
 def test_missing_and_failed_runs_are_counted(tmp_path: Path) -> None:
     spec = spec_of("ladders", [BY_LENGTH], seeds=2)
     first, second, *_ = spec.first()
-    failed = Record(first.settings, None, Failure("Oops", "it broke"), made={"versions": {"amdp": "0"}})
+    failed = Record(first.settings, None, Failure("Oops", "it broke"), made={"versions": {"amdp": "0"}, "seconds": 1.0})
     with Store(tmp_path) as store:
         store.prepare(spec.text)
         store.write(failed)

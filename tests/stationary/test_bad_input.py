@@ -31,7 +31,7 @@ def domain() -> StationaryPolicies:
 
 
 def test_a_horizon_of_zero_steps_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="n_steps = 0; it must be at least 1"):
+    with pytest.raises(InvalidInput, match="n_steps = 0; it must be a whole number, at least 1"):
         StationaryPolicies(Kernel.homogeneous(np.full((2, 1, 2), 0.5), 0))
 
 

@@ -1,0 +1,72 @@
+"""Texts that anybody wrote: what may be a name, and how texts go to a terminal, into a file, into a spreadsheet."""
+
+import re
+from typing import TypeGuard
+
+LONGEST = 1000  # letters of a name
+LONGEST_LINE = 4000  # letters of a message
+LONGEST_VALUE = 200  # letters of a value in a message
+RULE = f"it must be a text of one line, of printable letters, {LONGEST} of them at most"
+# What a spreadsheet takes for the begin of a formula, in ASCII and in its wide forms, behind any number of our marks.
+FORMULA = re.compile(r"'*\s*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]")
+
+
+def is_name(value: object) -> TypeGuard[str]:
+    """Whether a value may be a name: one line that every terminal and every file can hold."""
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable() and len(value) <= LONGEST
+
+
+def as_name(text: str) -> str:
+    """A name made of a text that nobody chose for one, such as that of a file."""
+    return visible(text).replace("\n", " ").strip()[:LONGEST] or "unnamed"
+
+
+def quoted(value: object) -> str:
+    """As Python writes it; the end of a long value is left out."""
+    written = repr(value)
+    return written if len(written) <= LONGEST_VALUE else f"{written[:LONGEST_VALUE]}..."
+
+
+def visible(text: str) -> str:
+    """The text with its invisible letters spelled out: a control character would act, half a surrogate ends a program.
+
+    Line ends stay.
+    """
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() or letter == "\n" else _spelled(letter) for letter in text)
+
+
+def one_line(text: str) -> str:
+    """The text on one line, the middle left out if it is long."""
+    line = visible(" ".join(text.split()))
+    half = LONGEST_LINE // 2
+    return line if len(line) <= LONGEST_LINE else f"{line[:half]} ... {line[-half:]}"
+
+
+def encoded(text: str) -> bytes:
+    """The text in UTF-8; halves of surrogates, which UTF-8 has no bytes for, are spelled out."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def cell(text: str) -> str:
+    """A text as a cell of a CSV file that no spreadsheet takes for a formula: behind `'` where it would be one.
+
+    A number stays as it is, and invisible letters are spelled out: a tab or a carriage return might begin a new cell.
+    A text that begins with such marks already gets one more, so that one taken away from every cell that begins like
+    a formula behind marks gives back what was written.
+    """
+    shown = visible(text)
+    return f"'{shown}" if FORMULA.match(shown) and not _is_number(shown) else shown
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return text.isascii() and text.strip() == text
+
+
+def _spelled(letter: str) -> str:
+    return letter.encode("unicode_escape").decode()
