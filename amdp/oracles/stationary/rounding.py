@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from amdp.arrays import Floats, one_hot
+from amdp.arrays import Floats, one_hot, require_room
 from amdp.dynamics import Shape
 from amdp.oracles.stationary.planning import Chains, Policy
 
@@ -70,6 +70,7 @@ class Rounded:
     def caps(self) -> Floats:
         """At least the greatest chance `[t, s]` of a state: one backward sweep for each target gives all steps."""
         steps, states, actions = self.shape
+        require_room("the chances of each state after each pair", (states, actions, states), 1, "auto needs none")
         reach = np.empty((steps, states))
         chance = np.eye(states)  # [s, target]
         for t in range(steps):
