@@ -2,6 +2,10 @@
 
     q_{k+1} = argmin_{q in Delta(k+1)}  rate <q, sum of the estimates that arrived> + KL(q || q_k)
 
+Masses of the prior `q_k` below `exp(-500)` count as that. Raising a prior by `e` in each of `n` entries lowers
+`KL(q || q_k)` for every `q`, up to `n e`, and so costs at most `K n e / rate` regret: nothing. Without it, logarithms
+grow with the rounds, and beyond `1e7` their own rounding is more than what a projection has to resolve.
+
 They differ in values only: the estimator, the domain (kernel or box), and when the box is refreshed.
 
 | algorithm | estimator | domain | refresh |
@@ -21,12 +25,15 @@ import numpy as np
 
 from amdp.algorithms import bounds
 from amdp.algorithms.measures import MeasureLearner, TiltedMeasure, WhenDoubled
+from amdp.arrays import Floats
 from amdp.errors import InvalidInput
 from amdp.estimators import WholeTable
 from amdp.mdp import Domain, SingleKernel
 from amdp.oracles.base import describe
 from amdp.oracles.projection.base import ProjectionOracle
 from amdp.weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
+
+FAINTEST = -500.0  # the logarithm of the least mass of a prior; the exponential of less may be lost in a round
 
 
 class MirrorDescent(MeasureLearner):
@@ -105,7 +112,13 @@ class MirrorDescent(MeasureLearner):
         played = source.projection
         # The next prior is this measure, which is nearest to itself at prices of zero.
         itself = replace(played, prices=np.zeros_like(played.prices), objective=0.0, gap=0.0)
-        return replace(source, prior=played.log_measure, total=np.zeros_like(source.total), last=itself)
+        return replace(source, prior=_raised(played.log_measure), total=np.zeros_like(source.total), last=itself)
+
+
+def _raised(log_measure: Floats) -> Floats:
+    """Mass that is there is at least `exp(FAINTEST)`; where none can be, none is."""
+    result: Floats = np.where(np.isneginf(log_measure), -np.inf, np.maximum(log_measure, FAINTEST))
+    return result
 
 
 def _require_known(name: str, domain: Domain) -> None:

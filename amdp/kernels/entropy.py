@@ -29,6 +29,7 @@ NEAR = 0.1  # a start with a smaller gap is taken as it is
 CLOSE = 1.0  # and so is one with no larger excess
 SETTLED = 1e-6  # an excess that rare states may keep
 SHORTEST = 0.1  # of a feasible step that may be halved once more
+SHORTEST_RARE = 0.3  # the same where only rare states are left
 SHORTEST_DUAL = 1e-9
 SHARE = 1e-4  # of the slope, by which the dual value must rise
 PRODUCTS = 400  # that conjugate gradients may take for one step
@@ -804,21 +805,20 @@ def propose(stage, starts, reached, prices, length, u, trial, now):
 
 
 @_inner
-def _worst_excess(reached, now, least):
-    """The largest excess of a state whose chance exceeds `least`."""
+def _worst_excess(now):
+    """The largest excess of a state; it is 0 where none can be."""
     worst = 0.0
-    for h in range(now.chance.shape[0]):
-        for s in range(now.chance.shape[1]):
-            if reached[h, s] and now.chance[h, s] > least:
-                worst = max(worst, abs(now.excess[h, s]))
+    for h in range(now.excess.shape[0]):
+        for s in range(now.excess.shape[1]):
+            worst = max(worst, abs(now.excess[h, s]))
     return worst
 
 
 @_inner
-def _is_better(found, gap, worst, reached, now, length, tolerance):
+def _is_better(found, gap, worst, now, length, tolerance):
     """Whether prices of gap `found` are progress; once the gap is small, the rare states decide."""
     if gap <= tolerance:
-        return found <= tolerance and _worst_excess(reached, now, TINY) < 0.5 * worst
+        return found <= tolerance and _worst_excess(now) < 0.75 * worst
     return found < (1.0 - 0.1 * length) * gap
 
 
@@ -865,7 +865,7 @@ def solve(rows, pairs, initial, reached, starts, tolerance, enough, limit, exact
         found = evaluate(rows, pairs, initial, reached, soft, trial, now)
         value = trial[0, initial] - steps
         if stage < newton:
-            near = by_dual or found <= NEAR or _worst_excess(reached, now, -1.0) <= CLOSE
+            near = by_dual or found <= NEAR or _worst_excess(now) <= CLOSE
             if near or found < gap:
                 _copy(trial, prices)
                 gap = found
@@ -879,15 +879,15 @@ def solve(rows, pairs, initial, reached, starts, tolerance, enough, limit, exact
                 continue
             _copy(trial, prices)
             gap = found
-        elif length == 0.0 or _is_better(found, gap, worst, reached, now, length, tolerance):
+        elif length == 0.0 or _is_better(found, gap, worst, now, length, tolerance):
             _copy(trial, prices)
             gap = found
         else:
             # Without progress along the step, go back to where it began.
-            length = 0.5 * length if length > SHORTEST and gap > tolerance else 0.0
+            length = 0.5 * length if length > (SHORTEST if gap > tolerance else SHORTEST_RARE) else 0.0
             stuck = length == 0.0
             continue
-        worst = _worst_excess(reached, now, TINY)
+        worst = _worst_excess(now)
         dual = value
         settled = gap <= tolerance and (worst <= SETTLED or not refined)
         if settled or iterations == limit or (stuck and not by_dual and (exhausted or gap <= enough)):

@@ -1,20 +1,22 @@
 """Games lead to points that random ones do not: chances of 1e-12 in states whose prices are wrong by 30."""
 
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
 import pytest
 
-from amdp import Status, instances
+from amdp import BernsteinBox, Status, instances
+from amdp.algorithms import bounds
 from amdp.algorithms.measures import MeasureLearner
 from amdp.arrays import Floats
 from amdp.experiments.match import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.mdp import Domain, MarkovPolicies
 from amdp.oracles.projection.base import Projection, Projector
-from amdp.oracles.projection.certificate import certified
+from amdp.oracles.projection.certificate import certified, prices_for, state_chances, supported
 from amdp.oracles.projection.newton import NewtonProjection
 from amdp.seeding import Streams
 from amdp.simulation import play
@@ -120,3 +122,31 @@ def test_an_answer_of_dual_steps_says_so() -> None:
     *_, (_, _, found) = answers("o-reps-full", 100.0, "lock", "bernoulli", 500, 6, None)
     assert found.status is Status.OPTIMAL
     assert found.report.note.endswith("dual steps")
+
+
+def test_rare_states_have_the_prices_of_their_chances() -> None:
+    """`v = log d - L` also where chances are no numbers: an error there would grow from round to round of a game."""
+    rng = np.random.default_rng(2)
+    world = instances.build("lock")
+    domain = MarkovPolicies(BernsteinBox.vacuous(world.shape))
+    projector = bound("newton", domain)
+    found = projector.project(np.zeros(projector.point_shape))
+    for _ in range(4):
+        loss = (rng.random(world.shape) < world.costs).astype(np.float64)
+        point = found.log_measure - 37.0 * loss[..., None]
+        found = projector.project(point)
+        chances = state_chances(found.log_measure)
+        np.testing.assert_allclose(prices_for(domain, supported(domain, point), chances), found.prices, atol=1e-5)
+    assert chances.min() < -1000.0
+
+
+def test_the_prior_of_mirror_descent_keeps_masses_that_a_round_can_resolve() -> None:
+    """At a million times the rate of theory, too: no mass below `exp(-500)`, and none where none can be."""
+    played = answers("o-reps-full", 1e6, "lock", "bernoulli", 500, 5, None)
+    largest = 1e6 * bounds.o_reps_full_rate(played[0][0].shape, 500)  # that a round takes from a logarithm
+    for (_, _, before), (_, point, _) in pairwise(played):
+        there = before.log_measure > -np.inf
+        assert np.array_equal(point > -np.inf, there)
+        assert point[there].min() >= -500.0 - largest - 1e-6
+        kept = there & (before.log_measure > -500.0)
+        assert (before.log_measure - point)[kept].max() <= largest + 1e-6

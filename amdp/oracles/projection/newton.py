@@ -34,7 +34,7 @@ class NewtonProjection:
 
     accuracy: float = 1e-10  # in L1, of each step of the measure: the gap aimed at is half its square
     gap: float = 1e-9  # that must be proved, for each step
-    iterations: int = 100
+    iterations: int = 500
     factored_states: int = 48  # up to here steps are solved by block factors, above by conjugate gradients
     requires: ClassVar[tuple[str, ...]] = ()
 
