@@ -20,7 +20,7 @@ UNCHECKED = {  # places in the paper, as in the statement of a check, and why
     "Bias2, and with delays the cheating regret, are checked",
     "Remark 16: intervals need not be centred": "a remark on extended value iteration, for which the oracles have "
     "tests",
-    "Theorem 17, Lemma 18, Lemma 20: EstReg, and its error and stability terms": "EstReg is measured; its bound "
+    "Theorem 17, Lemma 20: EstReg, and its stability term": "EstReg is measured; its bound "
     "exceeds HK at these sizes, so that no mistake could bring it to fail",
     "Lemma 19, Lemma 27: single-step stability over confidence sets and with delays": "the same proof as over a "
     "kernel, which is checked",

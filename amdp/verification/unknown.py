@@ -88,7 +88,7 @@ def checks() -> list[Check]:
         ),
         Check(
             "be-the-leader-sets",
-            "Lemma: bounding the error term with unknown transitions",
+            "Lemma 18: the error term over confidence sets that shrink",
             "sum over k = 0..K of V(pi_{k+1}; l_k, P_{k+1}) <= min over P_K of V(pi; l_{0:K}, P), for one noise l_0: "
             "leaders that look one round ahead, over sets that shrink",
             "the inequality for each draw of the noise, on each path",

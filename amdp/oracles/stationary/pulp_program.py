@@ -138,7 +138,7 @@ def written(model: Rounded) -> tuple[Any, dict[tuple[int, int, int], Any], dict[
     steps, states, actions = model.shape
     program = pulp.LpProblem("cheapest_stationary_policy", pulp.LpMinimize)
     x = {
-        place: program.add_variable("x_{}_{}_{}".format(*place), lowBound=0)
+        place: program.add_variable("x_{}_{}_{}".format(*place), lowBound=0, upBound=1)
         for place in np.ndindex(steps, states, actions)
     }
     choice = {
