@@ -288,9 +288,14 @@ def press():
 
 module = __import__(into, fromlist=[method])
 inner = getattr(module, method)
-def begun(*arguments, **options):
-    threading.Timer(0.2, press).start()
-    return inner(*arguments, **options)
+def begun(work, *arguments, **options):
+    if not callable(work):  # a program of its own: one that does not end by itself
+        threading.Timer(0.2, press).start()
+        return inner([sys.executable, "-c", "import time; time.sleep(1000)"], *arguments, **options)
+    def pressing():  # in the thread of the solver: the signal is there before it can be done
+        press()
+        return work()
+    return inner(pressing, *arguments, **options)
 setattr(module, method, begun)
 try:
     planner.minimize(rng.normal(size=(1, *domain.shape)))
