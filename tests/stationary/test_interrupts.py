@@ -80,7 +80,7 @@ PHASES = {
     "milp, value": ('solve("milp", "dense", (200, 14, 3), formulation="value")', 'say("run_apart", planning)'),
     "milp-pulp, HiGHS": ('solve("milp-pulp", "dense", (200, 14, 3))', 'say("run_apart", planning)'),
     "milp-pulp, CBC": ('solve("milp-pulp", "dense", (200, 14, 3), solver="CBC")', 'say("run_apart", planning)'),
-    "descents": ('solve("local-search", "dense", (5000, 200, 4))', 'say("descend", kernels.chains)'),
+    "descents": ('solve("local-search", "sparse", (5000, 200, 4))', 'say("descend", kernels.chains)'),
     "mixing": ("mixing((20, 200, 100))", 'say("mix", kernels.bounds)'),
     "branch and bound": ('solve("branch-and-bound", "sparse", (300, 40, 3))', 'say("grow", kernels.trees)'),
     "cycles": ('solve("cycles", "deterministic", (1000, 60, 4))', 'say("explore", kernels.cycles)'),
