@@ -1,8 +1,6 @@
 """Adversarial Markov decision processes: no-regret learners on planning oracles that prove their answers."""
 
 from amdp.arrays import one_hot, step_major
-from amdp.confidence import BernsteinBox, Radius
-from amdp.dynamics import Dynamics, Pairs, Segment
 from amdp.errors import (
     AmdpError,
     CertificateRejected,
@@ -14,8 +12,12 @@ from amdp.errors import (
     Unsolved,
     UnsupportedDomain,
 )
-from amdp.evaluation import evaluate, occupancy, values
-from amdp.mdp import Kernel, MarkovPolicies, SparseKernel, StationaryPolicies
+from amdp.model.confidence import BernsteinBox, Radius
+from amdp.model.domains import MarkovPolicies, StationaryPolicies
+from amdp.model.dynamics import Dynamics
+from amdp.model.evaluation import evaluate, occupancy, values
+from amdp.model.segments import Pairs, Segment
+from amdp.model.transitions import Kernel, SparseKernel
 from amdp.oracles.base import Plan, Planner, PlanningOracle, Plans, Report, Status, bind, oracle, plan
 from amdp.oracles.checked import Checked
 from amdp.oracles.projection.base import (

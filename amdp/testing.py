@@ -6,7 +6,7 @@
 
     @pytest.mark.parametrize("check", amdp.testing.learner_checks(), ids=lambda check: check.__name__)
     def test_my_learner(check):
-        check(lambda terms: MyLearner.tuned(terms.domain, terms.rounds))
+        check(lambda task: MyLearner.tuned(task.domain, task.rounds))
 
 A check raises `AssertionError` with the reason. Domains that the oracle or the learner does not support are passed
 over, but it must support at least one of the samples. Whether a learner learns, no check can say: measure its regret.
@@ -20,26 +20,28 @@ from typing import Any
 
 import numpy as np
 
-from amdp import delays
 from amdp.algorithms.base import Learner
-from amdp.algorithms.communicating import entrance
-from amdp.algorithms.recipes import InEpochs, Recipe, Terms
+from amdp.algorithms.estimators.feedback import Bandit, FullInformation, Weights
+from amdp.algorithms.task import EpochSetup, Recipe, Task
 from amdp.arrays import Costs, Floats, Policies
-from amdp.confidence import BernsteinBox, Radius
-from amdp.dynamics import Segment
 from amdp.errors import AmdpError, InvalidInput, UnsupportedDomain
-from amdp.evaluation import evaluate
-from amdp.feedback import Bandit, FullInformation, Weights
+from amdp.game import delays
+from amdp.game.arenas import Arena, Continuing, Episodic, Stepwise
+from amdp.game.loop import Game, play
+from amdp.game.seeding import Streams
 from amdp.instances import waiting_ring
 from amdp.losses import uniform
-from amdp.mdp import Domain, Kernel, MarkovPolicies, SparseKernel, StationaryPolicies
+from amdp.model.confidence import BernsteinBox, Radius
+from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
+from amdp.model.entrance import entrance
+from amdp.model.evaluation import evaluate
+from amdp.model.segments import Segment
+from amdp.model.transitions import Kernel, SparseKernel
 from amdp.oracles.base import Planner, PlanningOracle, Status, describe
 from amdp.oracles.checked import Checked
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 from amdp.oracles.projection.base import Projection, ProjectionOracle, Projector
 from amdp.oracles.projection.certificate import box_residual, certified, flow_residual
-from amdp.seeding import Streams
-from amdp.simulation import Arena, Continuing, Episodic, Game, Stepwise, play
 
 SHAPE = (4, 3, 2)  # 512 policies that matter: small enough for enumeration
 TOLERANCE = 1e-9
@@ -80,7 +82,7 @@ def projection_checks() -> list[ProjectionCheck]:
 
 
 def learner_checks() -> list[LearnerCheck]:
-    """Every check of a learner; call each with its recipe: what makes it from `Terms`."""
+    """Every check of a learner; call each with its recipe: what makes it from `Task`."""
     return [
         check_it_plays_policies,
         check_seeds_reproduce_a_run,
@@ -307,31 +309,33 @@ def check_distributions_are_values(recipe: Recipe) -> None:
     """What was drawn from before can be drawn from again: a step makes a new distribution, and changes none."""
     for sample in _samples(recipe):
         rng = Streams.from_seed(4).learner
-        source = sample.learner.start(sample.domain, rng)
+        distribution = sample.learner.start(sample.domain, rng)
         for k in range(3):
-            before = source.draw(deepcopy(rng))
+            before = distribution.draw(deepcopy(rng))
             segment = _segment(sample, before)
-            weights = sample.learner.weigh(source, segment, deepcopy(rng))
+            weights = sample.learner.weigh(distribution, segment, deepcopy(rng))
             table = sample.game.table(k)
-            told = sample.game.feedback.told(table, segment, weights)
-            after = sample.learner.learn(sample.learner.observe(source, segment), told)
-            assert np.array_equal(source.draw(deepcopy(rng)), before), f"{sample}: learning changed what was there"
+            told = sample.game.feedback.reveal(table, segment, weights)
+            after = sample.learner.learn(sample.learner.observe(distribution, segment), told)
+            assert np.array_equal(distribution.draw(deepcopy(rng)), before), (
+                f"{sample}: learning changed what was there"
+            )
             assert np.array_equal(sample.game.table(k), table), f"{sample}: it wrote to the losses"
-            source = after
+            distribution = after
 
 
 def check_weights_fit_the_segment(recipe: Recipe) -> None:
     """One finite weight a step of the segment, or none at all; trials are counted; the domain keeps its kind."""
     for sample in _samples(recipe):
         rng = Streams.from_seed(5).learner
-        source = sample.learner.start(sample.domain, rng)
-        segment = _segment(sample, source.draw(rng))
-        weights = sample.learner.weigh(source, segment, rng)
+        distribution = sample.learner.start(sample.domain, rng)
+        segment = _segment(sample, distribution.draw(rng))
+        weights = sample.learner.weigh(distribution, segment, rng)
         assert isinstance(weights, Weights), f"{sample}: weigh gave {type(weights).__name__}, not Weights"
         assert len(weights.values) in (0, len(segment.states)), f"{sample}: {len(weights.values)} weights"
         assert np.isfinite(weights.values).all(), f"{sample}: a weight that is not finite"
         assert weights.trials >= 0, f"{sample}: {weights.trials} trials"
-        seen = sample.learner.observe(source, segment).domain
+        seen = sample.learner.observe(distribution, segment).domain
         assert isinstance(seen, type(sample.domain)), f"{sample}: observe left {describe(seen)}"
         assert seen.shape == sample.domain.shape, f"{sample}: observe left a domain of shape {seen.shape}"
 
@@ -375,8 +379,8 @@ def _samples(recipe: Recipe) -> list[_Sample]:
 
 def _sample(recipe: Recipe, arena: Arena, domain: Domain, rounds: int) -> _Sample | None:
     try:
-        made = recipe(Terms(domain, rounds, oracle=arena.oracle))
-        if isinstance(made, InEpochs):
+        made = recipe(Task(domain, rounds, oracle=arena.oracle))
+        if isinstance(made, EpochSetup):
             arena, made = Continuing(made.entry, made.length), made.learner
         made.start(domain, Streams.from_seed(1).learner)
     except AmdpError:

@@ -7,11 +7,11 @@ import numpy as np
 
 from amdp import BernsteinBox, Kernel, MarkovPolicies, Radius, SparseKernel
 from amdp.algorithms.base import Learner
-from amdp.algorithms.ftpl import Ftpl
-from amdp.algorithms.mirror_descent import MirrorDescent
-from amdp.dynamics import Shape
-from amdp.feedback import Bandit
-from amdp.mdp import SingleKernel
+from amdp.algorithms.estimators.feedback import Bandit
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl
+from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
+from amdp.model.segments import Shape
+from amdp.model.transitions import SingleKernel
 from benchmarks import worlds
 from benchmarks.results import Row, as_long
 from benchmarks.timing import Call, Effort, side_by_side
@@ -68,19 +68,19 @@ def _episode(kernel: SingleKernel, told: MarkovPolicies, make: Make) -> Call:
     learner, rng = make(told), np.random.default_rng(SEED)
     tables = np.random.default_rng(SEED + 1)
 
-    def once(source: Any) -> Any:
-        segment = kernel.walk(source.draw(rng), 0, rng.random((kernel.shape[0], 2)))
-        weights = learner.weigh(source, segment, rng)
-        told_now = Bandit.told(tables.random(kernel.shape), segment, weights)
-        return learner.learn(learner.observe(source, segment), told_now)
+    def once(distribution: Any) -> Any:
+        segment = kernel.walk(distribution.draw(rng), 0, rng.random((kernel.shape[0], 2)))
+        weights = learner.weigh(distribution, segment, rng)
+        told_now = Bandit.reveal(tables.random(kernel.shape), segment, weights)
+        return learner.learn(learner.observe(distribution, segment), told_now)
 
-    source = learner.start(told, rng)
+    distribution = learner.start(told, rng)
     for _ in range(WARM_UP if kernel.shape[1] < PATIENCE else 2):
-        source = once(source)
-    source.draw(rng)
+        distribution = once(distribution)
+    distribution.draw(rng)
 
     def call() -> object:
-        return once(source).draw(rng)
+        return once(distribution).draw(rng)
 
     return call
 

@@ -22,18 +22,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from amdp import MarkovPolicies, losses, registry
-from amdp.algorithms.measures import MeasureLearner
-from amdp.algorithms.recipes import GROUP, learner
+from amdp.algorithms.named import GROUP, learner
+from amdp.algorithms.occupancy.measures import MeasureLearner
 from amdp.arrays import Floats
-from amdp.confidence import BernsteinBox, Radius
 from amdp.errors import AmdpError
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game, play
+from amdp.game.seeding import Streams
 from amdp.instances import Instance, random_dense
 from amdp.instances.catalog import standard
-from amdp.mdp import Domain
+from amdp.model.confidence import BernsteinBox, Radius
+from amdp.model.domains import Domain
 from amdp.oracles.projection.base import Projection, ProjectionOracle, Projector
 from amdp.oracles.projection.newton import NewtonProjection
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
 from benchmarks.studies.tasks import gathered
 from benchmarks.timing import one_thread
 

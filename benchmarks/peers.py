@@ -16,8 +16,8 @@ from scipy.optimize import linprog
 
 from amdp import BernsteinBox, Kernel
 from amdp.arrays import Costs, Floats, Policies
-from amdp.dynamics import next_state_first
-from amdp.mdp import MarkovPolicies
+from amdp.model.domains import MarkovPolicies
+from amdp.model.dynamics import next_state_first
 from amdp.oracles.polytope import polytope
 
 

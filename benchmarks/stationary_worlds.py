@@ -6,7 +6,7 @@ import numpy as np
 
 from amdp import Kernel, SparseKernel, StationaryPolicies
 from amdp.arrays import Floats
-from amdp.dynamics import Shape
+from amdp.model.segments import Shape
 
 SUCCESSORS = 3  # a row of a sparse kernel
 SLIP = 0.2  # the chance that a move on the grid goes another way

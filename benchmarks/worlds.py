@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from amdp import BernsteinBox, Kernel, step_major
 from amdp.arrays import Costs, Floats
-from amdp.dynamics import Shape
+from amdp.model.segments import Shape
 
 CONCENTRATION = 0.3
 

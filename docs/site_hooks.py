@@ -22,7 +22,7 @@ PROJECT = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
 HIDDEN = {"__init__", "__main__", "cli"}  # modules without a page of the reference
 COMMANDS = "reference/commands.md"
 UNLISTED_ROOMS = {"kernels", "commands"}
-ROOMS = ("", "oracles", "algorithms", "losses", "instances", "experiments", "report", "verification")
+ROOMS = ("", "model", "oracles", "algorithms", "game", "losses", "instances", "experiments", "report", "verification")
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
@@ -140,7 +140,7 @@ def _reference() -> list[Any]:
         rooms.setdefault(room, []).append({name: _page_of(path)})
     front = rooms.pop("")
     listed = [{room.capitalize(): pages} for room, pages in rooms.items() if pages]
-    return [{"Commands": COMMANDS}, {"The model and the game": front}, *listed]
+    return [{"Commands": COMMANDS}, {"Front": front}, *listed]
 
 
 def _commands() -> str:

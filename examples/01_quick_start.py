@@ -1,10 +1,11 @@
 """Play FTPL against Bernoulli losses, and print its regret; theory's rate is cautious, so try a larger one too."""
 
 from amdp import instances, losses
-from amdp.algorithms.ftpl import Ftpl
-from amdp.regret import measure
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game, play
+from amdp.game.regret import measure
+from amdp.game.seeding import Streams
 
 K = 2_000
 world = instances.build("tiny")

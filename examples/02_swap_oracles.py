@@ -3,9 +3,10 @@
 import numpy as np
 
 from amdp import instances, losses
-from amdp.algorithms.ftpl import Ftpl
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game, play
+from amdp.game.seeding import Streams
 
 K = 40
 world = instances.build("tiny")

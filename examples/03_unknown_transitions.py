@@ -3,11 +3,12 @@
 import numpy as np
 
 from amdp import BernsteinBox, MarkovPolicies, Radius, instances, losses
-from amdp.algorithms.ftpl import Ftpl
-from amdp.mdp import Domain
-from amdp.regret import measure
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game, play
+from amdp.game.regret import measure
+from amdp.game.seeding import Streams
+from amdp.model.domains import Domain
 
 K, SEEDS = 400, 3
 world = instances.combination_lock((1, 0), n_steps=4)

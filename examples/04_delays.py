@@ -2,11 +2,13 @@
 
 import numpy as np
 
-from amdp import delays, instances, losses
-from amdp.algorithms.ftpl import Ftpl
-from amdp.regret import measure
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
+from amdp import instances, losses
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl
+from amdp.game import delays
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game, play
+from amdp.game.regret import measure
+from amdp.game.seeding import Streams
 
 K, SEEDS, MULTIPLIER = 500, 3, 8.0  # the published rate is cautious: see docs/ftpl.md
 world = instances.build("tiny")

@@ -12,11 +12,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from amdp import BernsteinBox, MarkovPolicies, Radius, instances, losses
-from amdp.algorithms.recipes import learner
-from amdp.mdp import Domain
-from amdp.regret import Regret, measure, spaced
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
+from amdp.algorithms.named import learner
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game, play
+from amdp.game.regret import Regret, log_checkpoints, measure
+from amdp.game.seeding import Streams
+from amdp.model.domains import Domain
 
 K = int(sys.argv[1]) if len(sys.argv) > 1 else 40
 SEEDS = int(sys.argv[2]) if len(sys.argv) > 2 else 2
@@ -43,7 +44,7 @@ def run(name: str, domain: Domain, backend: dict[str, Any], seed: int) -> Regret
     player = learner(name, domain, K, **backend)
     if seed == 1:
         list(play(game, player, domain, Streams.from_seed(seed), rounds=2))
-    return measure(game, play(game, player, domain, Streams.from_seed(seed)), checkpoints=spaced(K))
+    return measure(game, play(game, player, domain, Streams.from_seed(seed)), checkpoints=log_checkpoints(K))
 
 
 figure = Figure(figsize=(11, 4.5), layout="constrained")

@@ -4,12 +4,13 @@ from typing import Any
 
 from amdp import instances
 from amdp.algorithms.base import Learner
-from amdp.algorithms.infinite_horizon import FtplTuning, HedgeTuning
-from amdp.algorithms.switching import PolicySwitching
+from amdp.algorithms.streams.epochs import FtplTuning, HedgeTuning
+from amdp.algorithms.streams.switching import PolicySwitching
+from amdp.game.arenas import Continuing
+from amdp.game.loop import Game, play
+from amdp.game.regret import measure
+from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
-from amdp.regret import measure
-from amdp.seeding import Streams
-from amdp.simulation import Continuing, Game, play
 
 T = 1_200
 world = instances.server_farm(n_steps=T, n_servers=2, day=T)  # one long day: the best number of servers changes once

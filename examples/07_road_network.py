@@ -7,11 +7,12 @@ import numpy as np
 
 import amdp
 from amdp import instances, losses
-from amdp.algorithms.recipes import learner
+from amdp.algorithms.named import learner
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game, play
+from amdp.game.regret import measure
+from amdp.game.seeding import Streams
 from amdp.instances import repeated
-from amdp.regret import measure
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
 
 SIZE, K = 4, 1_500
 RIGHT, DOWN = 0, 1

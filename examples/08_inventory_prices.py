@@ -10,14 +10,15 @@ import numpy as np
 
 import amdp
 from amdp import instances
-from amdp.algorithms.recipes import learner
+from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation
+from amdp.algorithms.named import learner
 from amdp.arrays import Floats
-from amdp.feedback import Bandit, Feedback, FullInformation
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game, play
+from amdp.game.regret import measure
+from amdp.game.seeding import Streams
 from amdp.losses import CalledLosses
 from amdp.losses.base import round_rng
-from amdp.regret import measure
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
 
 K, DAYS = 800, 7
 usual = 2.0 + np.sin(2.0 * pi * np.arange(DAYS) / DAYS)  # cheapest late in the week

@@ -10,16 +10,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from amdp import Pairs, Planner, Segment, bind, instances, losses, one_hot
-from amdp.algorithms.recipes import Terms, learner
+from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
+from amdp.algorithms.estimators.importance_weighting import ImportanceWeighting
+from amdp.algorithms.named import learner
+from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
-from amdp.feedback import Bandit, Feedback, Weights
-from amdp.mdp import Domain, SingleKernel
-from amdp.regret import measure
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game, play
+from amdp.game.regret import measure
+from amdp.game.seeding import Streams
+from amdp.model.domains import Domain
+from amdp.model.transitions import SingleKernel
 from amdp.testing import learner_checks
-from amdp.weighting import ImportanceWeighting
 
 ESTIMATOR = ImportanceWeighting()  # a loss that was met, divided by the chance to meet it
 
@@ -62,27 +65,27 @@ class EpsilonGreedy:
     feedback: ClassVar[type[Feedback]] = Bandit
 
     @classmethod
-    def tuned(cls, terms: Terms) -> "EpsilonGreedy":
+    def tuned(cls, task: Task) -> "EpsilonGreedy":
         """Exploration `(A / K)^(1/3)`, the rule of thumb of bandits."""
-        if not isinstance(terms.domain.dynamics, SingleKernel):
+        if not isinstance(task.domain.dynamics, SingleKernel):
             raise InvalidInput("EpsilonGreedy needs a kernel")
-        return cls(min(1.0, (terms.domain.shape[2] / terms.rounds) ** (1 / 3)))
+        return cls(min(1.0, (task.domain.shape[2] / task.rounds) ** (1 / 3)))
 
     def start(self, domain: Domain, rng: np.random.Generator) -> Exploring:
         """Before anything was seen."""
         return Exploring(bind("dp", domain), np.zeros(domain.shape), self.exploration)
 
-    def observe(self, source: Exploring, segment: Segment) -> Exploring:
+    def observe(self, distribution: Exploring, segment: Segment) -> Exploring:
         """The transitions are known: a trajectory says nothing new."""
-        return source
+        return distribution
 
-    def weigh(self, source: Exploring, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: Exploring, segment: Segment, rng: np.random.Generator) -> Weights:
         """At once after a round: what a unit of loss met there stands for."""
-        return ESTIMATOR.weigh(source, segment, rng)
+        return ESTIMATOR.weigh(distribution, segment, rng)
 
-    def learn(self, source: Exploring, feedback: Any) -> Exploring:
+    def learn(self, distribution: Exploring, feedback: Any) -> Exploring:
         """When the losses of a round arrive: a new distribution, the old one stays as it is."""
-        return replace(source, total=ESTIMATOR.add(source.total, feedback, source))
+        return replace(distribution, total=ESTIMATOR.add(distribution.total, feedback, distribution))
 
 
 for check in learner_checks():
@@ -95,7 +98,7 @@ print("\nlosses     learner         regret")
 for adversary in ("bernoulli", "swap"):
     game = Game(Episodic(world.kernel, world.initial), losses.named(adversary, world.shape, K, 1, world.costs))
     for name, player in (
-        ("epsilon-greedy", EpsilonGreedy.tuned(Terms(world.domain, K))),
+        ("epsilon-greedy", EpsilonGreedy.tuned(Task(world.domain, K))),
         ("ftpl-shared x8", learner("ftpl-shared", world.domain, K, multiplier=8.0)),
     ):
         runs = (play(game, player, world.domain, Streams.from_seed(seed)) for seed in range(3))

@@ -7,7 +7,7 @@ losses that turn around slowly, which no single policy does: against those its r
 import gymnasium
 import numpy as np
 
-from amdp.environment import AdversaryEnv, regret_of
+from amdp.game.environment import AdversaryEnv, regret_of
 
 ROUNDS, EXPLORATION, RATE = 3_000, 0.1, 0.1
 
@@ -31,7 +31,7 @@ def q_learning(env: gymnasium.Env[int, int], rng: np.random.Generator) -> list[f
 
 print("losses        regret a round after 100, 1000, 3000 rounds")
 for losses in ("bernoulli", "swap"):
-    env = gymnasium.make("amdp.environment:amdp/Adversary-v0", instance="tiny", losses=losses, rounds=ROUNDS)
+    env = gymnasium.make("amdp.game.environment:amdp/Adversary-v0", instance="tiny", losses=losses, rounds=ROUNDS)
     inner = env.unwrapped
     assert isinstance(inner, AdversaryEnv)
     regret = regret_of(inner.game, q_learning(env, np.random.default_rng(0)), checkpoints=[100, 1_000, ROUNDS])

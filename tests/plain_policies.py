@@ -8,8 +8,8 @@ from worlds import row_vertices
 
 from amdp import BernsteinBox, Kernel, Segment
 from amdp.arrays import Floats
-from amdp.dynamics import Dynamics
-from amdp.mdp import SingleKernel
+from amdp.model.dynamics import Dynamics
+from amdp.model.transitions import SingleKernel
 
 
 def plain_row(dynamics: Dynamics, place: tuple[int, int, int], later: Floats, sense: float) -> float:

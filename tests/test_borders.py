@@ -14,10 +14,8 @@ import pytest
 import scipy
 from typer.testing import CliRunner
 
-from amdp import arrays, diagnostics, ergodicity, losses, text
+from amdp import arrays, losses, text
 from amdp.cli import app
-from amdp.confidence import BernsteinBox, Radius
-from amdp.deviation import L1Ball
 from amdp.errors import InvalidInput, SpecError
 from amdp.experiments.engines import DaskCluster
 from amdp.experiments.execution import execute
@@ -28,9 +26,12 @@ from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunS
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
 from amdp.instances import Instance, build, load
-from amdp.mdp import Kernel, SparseKernel
+from amdp.model import connectivity, mixing
+from amdp.model.confidence import BernsteinBox, Radius
+from amdp.model.l1_ball import L1Ball
+from amdp.model.transitions import Kernel, SparseKernel
+from amdp.model.walk_graphs import WalkGraph
 from amdp.report.markup import Table, comma_separated
-from amdp.walks import WalkGraph
 
 GIB = 2**30
 MANY = 100_000  # states
@@ -117,10 +118,10 @@ TOO_LARGE: list[Callable[[], object]] = [
     lambda: BernsteinBox(NOTHING, np.broadcast_to(1.0, NOTHING.shape)),
     lambda: L1Ball.vacuous(SHAPE, 10),
     lambda: L1Ball.exactly(large_ring()),
-    lambda: diagnostics.diameter(large_ring()),
-    lambda: diagnostics.summary(large_ring()),
-    lambda: ergodicity.mixing(large_ring()),
-    lambda: ergodicity.least_visits(large_ring()),
+    lambda: connectivity.diameter(large_ring()),
+    lambda: connectivity.summary(large_ring()),
+    lambda: mixing.mixing(large_ring()),
+    lambda: mixing.least_visits(large_ring()),
     lambda: WalkGraph.of(large_ring()),
     lambda: build("random-sparse", n_states=10**9),
     lambda: build("server-farm", n_steps=10**12),
@@ -140,9 +141,9 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_made(make: Callab
 
 def test_a_large_sparse_world_is_diagnosed_as_far_as_that_takes_no_table_of_all_pairs() -> None:
     ring = large_ring()
-    assert diagnostics.communication(ring).communicates
-    assert diagnostics.period(ring) == MANY
-    assert diagnostics.is_deterministic(ring)
+    assert connectivity.communication(ring).communicates
+    assert connectivity.period(ring) == MANY
+    assert connectivity.is_deterministic(ring)
 
 
 @pytest.mark.usefixtures("small_machine")

@@ -14,20 +14,22 @@ from math import ceil, log
 import numpy as np
 import pytest
 
-from amdp import delays, instances, losses
+from amdp import instances, losses
 from amdp.algorithms.bounds import ftpl_bound
-from amdp.algorithms.ftpl import Ftpl
-from amdp.algorithms.perturbations import Laplace
+from amdp.algorithms.estimators.feedback import Bandit
+from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
+from amdp.algorithms.ftpl.perturbations import Laplace
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.arrays import Floats
-from amdp.delays import Delays
-from amdp.dynamics import Shape
-from amdp.estimators import GeometricResampling, SharedResampling
-from amdp.feedback import Bandit
+from amdp.game import delays
+from amdp.game.arenas import Episodic
+from amdp.game.delays import Delays
+from amdp.game.loop import Game, play
+from amdp.game.regret import measure
+from amdp.game.seeding import Streams
 from amdp.instances import Instance
 from amdp.losses import LossSequence
-from amdp.regret import measure
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
+from amdp.model.segments import Shape
 
 # --- worlds, losses, delays -----------------------------------------------------------------------------------------
 
@@ -130,15 +132,15 @@ def test_regret_is_below_a_bound_that_says_something(name: str, shared: bool, de
 class Forgetful(SharedResampling):
     """Learns nothing."""
 
-    def add(self, total: Floats, feedback: Bandit, source: object) -> Floats:
+    def add(self, total: Floats, feedback: Bandit, distribution: object) -> Floats:
         return total
 
 
 class Backwards(SharedResampling):
     """Takes what was dear for cheap."""
 
-    def add(self, total: Floats, feedback: Bandit, source: object) -> Floats:
-        return 2.0 * total - super().add(total, feedback, source)
+    def add(self, total: Floats, feedback: Bandit, distribution: object) -> Floats:
+        return 2.0 * total - super().add(total, feedback, distribution)
 
 
 @pytest.fixture(scope="module")

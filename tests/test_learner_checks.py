@@ -9,12 +9,14 @@ import pytest
 
 from amdp import registry, testing
 from amdp.algorithms.base import Learner
-from amdp.algorithms.recipes import GROUP, Terms
+from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
+from amdp.algorithms.named import GROUP
+from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies
-from amdp.dynamics import Segment
 from amdp.errors import InvalidInput
-from amdp.feedback import Bandit, Feedback, FullInformation, Weights
-from amdp.mdp import Domain, Kernel, MarkovPolicies
+from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.segments import Segment
+from amdp.model.transitions import Kernel
 from amdp.testing import LearnerCheck, learner_checks
 
 
@@ -48,16 +50,19 @@ class Soft:
             raise InvalidInput("episodes only")
         return Softly(domain, np.zeros(domain.shape))
 
-    def observe(self, source: Softly, segment: Segment) -> Softly:
-        return replace(source, domain=MarkovPolicies(source.domain.dynamics.narrow(segment), source.domain.initial))
+    def observe(self, distribution: Softly, segment: Segment) -> Softly:
+        return replace(
+            distribution,
+            domain=MarkovPolicies(distribution.domain.dynamics.narrow(segment), distribution.domain.initial),
+        )
 
-    def weigh(self, source: Softly, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: Softly, segment: Segment, rng: np.random.Generator) -> Weights:
         return Weights(np.ones(len(segment.states)))
 
-    def learn(self, source: Softly, feedback: Any) -> Softly:
-        total = source.total.copy()
+    def learn(self, distribution: Softly, feedback: Any) -> Softly:
+        total = distribution.total.copy()
         total[feedback.segment.places] += feedback.losses
-        return replace(source, total=total)
+        return replace(distribution, total=total)
 
 
 class Greedy(Softly):
@@ -107,14 +112,14 @@ class Counting(Soft):
         self.counter[0] = 0
         return super().start(domain, rng)
 
-    def weigh(self, source: Softly, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: Softly, segment: Segment, rng: np.random.Generator) -> Weights:
         self.counter[0] += 1
         assert self.counter[0] == 1, "no feedback came for the round before"
-        return super().weigh(source, segment, rng)
+        return super().weigh(distribution, segment, rng)
 
-    def learn(self, source: Softly, feedback: Any) -> Softly:
+    def learn(self, distribution: Softly, feedback: Any) -> Softly:
         self.counter[0] -= 1
-        return super().learn(source, feedback)
+        return super().learn(distribution, feedback)
 
 
 @dataclass(frozen=True)
@@ -128,30 +133,30 @@ class Remembering(Soft):
         total[..., 0] = sum(self.losses)
         return Softly(domain, total)
 
-    def learn(self, source: Softly, feedback: Any) -> Softly:
+    def learn(self, distribution: Softly, feedback: Any) -> Softly:
         self.losses.append(float(feedback.losses.sum()))
-        return super().learn(source, feedback)
+        return super().learn(distribution, feedback)
 
 
 class InPlace(Soft):
-    def learn(self, source: Softly, feedback: Any) -> Softly:
-        source.total[feedback.segment.places] += feedback.losses
-        return source
+    def learn(self, distribution: Softly, feedback: Any) -> Softly:
+        distribution.total[feedback.segment.places] += feedback.losses
+        return distribution
 
 
 class TooManyWeights(Soft):
-    def weigh(self, source: Softly, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: Softly, segment: Segment, rng: np.random.Generator) -> Weights:
         return Weights(np.ones(len(segment.states) + 1))
 
 
 class Endless(Soft):
-    def weigh(self, source: Softly, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: Softly, segment: Segment, rng: np.random.Generator) -> Weights:
         return Weights(np.full(len(segment.states), np.inf))
 
 
 class Forgetful(Soft):
-    def observe(self, source: Softly, segment: Segment) -> Softly:
-        return replace(source, domain=MarkovPolicies(Kernel(np.ones((1, 1, 1, 1)))))
+    def observe(self, distribution: Softly, segment: Segment) -> Softly:
+        return replace(distribution, domain=MarkovPolicies(Kernel(np.ones((1, 1, 1, 1)))))
 
 
 @dataclass(frozen=True)
@@ -161,7 +166,7 @@ class AtHome(Soft):
 
 @pytest.mark.parametrize("check", learner_checks(), ids=lambda check: check.__name__)
 def test_an_honest_learner_passes(check: LearnerCheck) -> None:
-    check(lambda terms: Soft())
+    check(lambda task: Soft())
 
 
 @pytest.mark.parametrize(
@@ -182,16 +187,16 @@ def test_an_honest_learner_passes(check: LearnerCheck) -> None:
 )
 def test_a_wrong_learner_is_rejected(wrong: Learner[Any], check: LearnerCheck) -> None:
     with pytest.raises(AssertionError):
-        check(lambda terms: type(wrong)())
+        check(lambda task: type(wrong)())
 
 
 def test_a_learner_that_cannot_travel_is_rejected() -> None:
     with pytest.raises(Exception, match="pickle"):
-        testing.check_learners_travel(lambda terms: AtHome())
+        testing.check_learners_travel(lambda task: AtHome())
 
 
 def test_a_recipe_that_refuses_everything_is_rejected() -> None:
-    def refuses(terms: Terms) -> Learner[Any]:
+    def refuses(task: Task) -> Learner[Any]:
         raise InvalidInput("not this one")
 
     with pytest.raises(AssertionError, match="refuses all"):
@@ -206,4 +211,4 @@ def test_a_learner_of_unknown_feedback_is_rejected() -> None:
         feedback: ClassVar[type[Feedback]] = Told
 
     with pytest.raises(AssertionError, match="feedback is"):
-        testing.check_it_plays_policies(lambda terms: Odd())
+        testing.check_it_plays_policies(lambda task: Odd())

@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from amdp.algorithms.perturbations import Perturbation
-from amdp.dynamic_regret import interval_costs
-from amdp.evaluation import evaluate
-from amdp.mdp import Kernel, MarkovPolicies
+from amdp.algorithms.ftpl.perturbations import Perturbation
+from amdp.game.dynamic_regret import interval_costs
+from amdp.model.domains import MarkovPolicies
+from amdp.model.evaluation import evaluate
+from amdp.model.transitions import Kernel
 from amdp.verification.known import strong_ratio
 from benchmarks.studies import open_questions
 from benchmarks.studies.rivers import CURRENTS, LEARNERS, RESTARTS, Swim, _parts, arena, rewards, river

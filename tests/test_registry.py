@@ -10,7 +10,7 @@ import pytest
 from worlds import random_rows
 
 from amdp import InvalidInput, Kernel, MarkovPolicies, MissingDependency, Planner, bind, oracle, registry
-from amdp.mdp import Domain
+from amdp.model.domains import Domain
 from amdp.oracles.base import GROUP
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 from amdp.oracles.markov.linear_program import OccupancyProgram

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from amdp import delays, instances
+from amdp import instances
+from amdp.game import delays
 from benchmarks.studies import delay_rates, regret_rates, runs, unknown_transitions
 from benchmarks.studies.curves import Curve, Point, Study, fitted, over_rounds, points
 from benchmarks.studies.runs import Result, Run, adversary, collected, executed

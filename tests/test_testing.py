@@ -11,7 +11,7 @@ import pytest
 import amdp
 from amdp import testing
 from amdp.arrays import Costs
-from amdp.mdp import Domain
+from amdp.model.domains import Domain
 from amdp.registry import names
 from amdp.testing import OracleCheck, learner_checks, oracle_checks, projection_checks
 

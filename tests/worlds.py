@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from amdp import BernsteinBox, Kernel, MarkovPolicies, PlanningOracle, SparseKernel, oracle
 from amdp.arrays import Actions, Costs, Floats
-from amdp.dynamics import Shape
-from amdp.mdp import SingleKernel
+from amdp.model.segments import Shape
+from amdp.model.transitions import SingleKernel
 
 KINDS = ("dense", "homogeneous", "sparse", "sparse-homogeneous", "deterministic", "layered")
 

@@ -8,13 +8,13 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
+from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.arrays import Policies
-from amdp.dynamics import Segment
-from amdp.feedback import Feedback, Weights
-from amdp.mdp import Domain
+from amdp.model.domains import Domain
+from amdp.model.segments import Segment
 
 
-class Draws(Protocol):
+class PolicyDistribution(Protocol):
     """A distribution over policies.
 
     One that asks a planning oracle for each policy has a `planner`; one that asks it at other times has `planned`, how
@@ -31,10 +31,10 @@ class Draws(Protocol):
         ...
 
 
-Source = TypeVar("Source", bound=Draws)
+Distribution = TypeVar("Distribution", bound=PolicyDistribution)
 
 
-class Learner(Protocol[Source]):
+class Learner(Protocol[Distribution]):
     """How one distribution becomes the next."""
 
     @property
@@ -42,18 +42,18 @@ class Learner(Protocol[Source]):
         """The kind of feedback that it understands."""
         ...
 
-    def start(self, domain: Domain, rng: np.random.Generator) -> Source:
+    def start(self, domain: Domain, rng: np.random.Generator) -> Distribution:
         """The distribution before anything was seen."""
         ...
 
-    def observe(self, source: Source, segment: Segment) -> Source:
+    def observe(self, distribution: Distribution, segment: Segment) -> Distribution:
         """At once after a segment was played: the dynamics narrow."""
         ...
 
-    def weigh(self, source: Source, segment: Segment, rng: np.random.Generator) -> Weights:
-        """At once after a segment was played from `source`: what a unit of loss met there stands for."""
+    def weigh(self, distribution: Distribution, segment: Segment, rng: np.random.Generator) -> Weights:
+        """At once after a segment was played from `distribution`: what a unit of loss met there stands for."""
         ...
 
-    def learn(self, source: Source, feedback: Feedback) -> Source:
+    def learn(self, distribution: Distribution, feedback: Feedback) -> Distribution:
         """When the feedback of a segment arrives, which may be much later."""
         ...

@@ -10,8 +10,8 @@ from math import e, log, sqrt
 
 import numpy as np
 
-from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
+from amdp.model.segments import Shape
 
 MOST_EXPLORATION = 0.5  # the share of choices that tunings spread evenly
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from amdp.algorithms.base import Draws, Learner
+from amdp.algorithms.base import Learner, PolicyDistribution
+from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
 from amdp.arrays import Policies, require_whole
-from amdp.dynamics import Segment
 from amdp.errors import InvalidInput
-from amdp.feedback import Bandit, Feedback, Weights
-from amdp.mdp import Domain
+from amdp.model.domains import Domain
+from amdp.model.segments import Segment
 from amdp.oracles.base import Planner
 
 Make = Callable[[Domain, int], Learner[Any]]  # a learner tuned for a domain and a guess
@@ -26,7 +26,7 @@ class Life:
     """One life of a learner that starts again: its distribution, and what decides when it ends."""
 
     learner: Learner[Any] = field(repr=False)
-    source: Draws = field(repr=False)
+    distribution: PolicyDistribution = field(repr=False)
     rng: np.random.Generator = field(repr=False)  # the learner's own stream, for the starts to come
     guess: int
     number: int = 0
@@ -37,22 +37,22 @@ class Life:
     @property
     def planner(self) -> Planner | None:
         """That of the learner inside, if it has one."""
-        return getattr(self.source, "planner", None)
+        return getattr(self.distribution, "planner", None)
 
     @property
     def planned(self) -> int | None:
         """Questions to the oracle so far, where the learner inside counts them."""
-        here: int | None = getattr(self.source, "planned", None)
+        here: int | None = getattr(self.distribution, "planned", None)
         return None if here is None else self.earlier + here
 
     @property
     def domain(self) -> Domain:
         """The policies that are drawn from."""
-        return self.source.domain
+        return self.distribution.domain
 
     def draw(self, rng: np.random.Generator) -> Policies:
         """One policy `[h, s, a]`."""
-        return self.source.draw(rng)
+        return self.distribution.draw(rng)
 
 
 @dataclass(frozen=True)
@@ -83,23 +83,23 @@ class Doubling(ABC):
 
     def observe(self, life: Life, segment: Segment) -> Life:
         """One round is over; it may be the last of this life."""
-        source = life.learner.observe(life.source, segment)
+        distribution = life.learner.observe(life.distribution, segment)
         used = life.used + self.used(life)
-        older = replace(life, source=source, used=used, outstanding=life.outstanding + 1)
+        older = replace(life, distribution=distribution, used=used, outstanding=life.outstanding + 1)
         if not self.is_over(older):
             return older
         return self._born(older.domain, older.rng, 2 * older.guess, older.number + 1, older.planned or 0)
 
     def weigh(self, life: Life, segment: Segment, rng: np.random.Generator) -> Weights:
         """As the learner inside does, marked with the number of its life."""
-        return life.learner.weigh(life.source, segment, rng)._replace(life=life.number)
+        return life.learner.weigh(life.distribution, segment, rng)._replace(life=life.number)
 
     def learn(self, life: Life, feedback: Feedback) -> Life:
         """As the learner inside does, if the feedback belongs to this life."""
         if feedback.weights.life != life.number:
             return life
-        source = life.learner.learn(life.source, feedback)
-        return replace(life, source=source, outstanding=life.outstanding - 1)
+        distribution = life.learner.learn(life.distribution, feedback)
+        return replace(life, distribution=distribution, outstanding=life.outstanding - 1)
 
     def _born(self, domain: Domain, rng: np.random.Generator, guess: int, number: int = 0, earlier: int = 0) -> Life:
         learner = self.make(domain, guess)

@@ -9,26 +9,29 @@ the feedback arrives, which lies inside that of the round that was played.
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from scipy.special import softmax
 
 from amdp.algorithms import bounds
+from amdp.algorithms.base import Learner
 from amdp.algorithms.bounds import Bound
+from amdp.algorithms.estimators.base import Estimator, learned
+from amdp.algorithms.estimators.feedback import Feedback, Weights
+from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.estimators.trials import Trials, batched
+from amdp.algorithms.task import Task
 from amdp.arrays import Actions, Bools, Floats, Occupancy, Policies, one_hot
-from amdp.chains import stationary_costs, stationary_visits
-from amdp.dynamics import Pairs, Segment
 from amdp.errors import InvalidInput
-from amdp.estimators import Estimator, learned
-from amdp.evaluation import evaluate
-from amdp.feedback import Feedback, Weights
-from amdp.mdp import Domain, MarkovPolicies, SingleKernel, StationaryPolicies
+from amdp.kernels.threads import multiply
+from amdp.model.chains import stationary_costs, stationary_visits
+from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
+from amdp.model.evaluation import evaluate
+from amdp.model.segments import Pairs, Segment
+from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import describe
 from amdp.oracles.markov.enumeration import deciding_states
-from amdp.threads import multiply
-from amdp.trials import Trials, batched
-from amdp.weighting import ImplicitExploration, ImportanceWeighting
 
 MOST_POLICIES = 100_000
 
@@ -241,23 +244,23 @@ class Hedge:
         listed = experts(domain, self.limit)
         return WeightedPolicies(listed, self.rate, np.zeros(len(listed.actions)))
 
-    def observe(self, source: WeightedPolicies, segment: Segment) -> WeightedPolicies:
+    def observe(self, distribution: WeightedPolicies, segment: Segment) -> WeightedPolicies:
         """Narrow the dynamics; remember what was played."""
-        return replace(source, experts=source.experts.narrowed(segment), played=source.mixture)
+        return replace(distribution, experts=distribution.experts.narrowed(segment), played=distribution.mixture)
 
-    def weigh(self, source: WeightedPolicies, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: WeightedPolicies, segment: Segment, rng: np.random.Generator) -> Weights:
         """As its estimator does."""
-        return self.estimator.weigh(source.mixture, segment, rng)
+        return self.estimator.weigh(distribution.mixture, segment, rng)
 
-    def learn(self, source: WeightedPolicies, feedback: Feedback) -> WeightedPolicies:
+    def learn(self, distribution: WeightedPolicies, feedback: Feedback) -> WeightedPolicies:
         """Add what each policy would have paid; over a box, with what is known on arrival.
 
         The source evaluates with the box of the round that was played; the newer one is inside it, and keeping none
         spares a snapshot for each feedback under way [derived].
         """
-        arrived_in = source.played or source.mixture
-        estimate = learned(self.estimator, np.zeros(source.domain.shape), feedback, arrived_in)
-        return replace(source, paid=source.paid + source.experts.pay(estimate))
+        arrived_in = distribution.played or distribution.mixture
+        estimate = learned(self.estimator, np.zeros(distribution.domain.shape), feedback, arrived_in)
+        return replace(distribution, paid=distribution.paid + distribution.experts.pay(estimate))
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | None:
         """What theory allows after `rounds`; None where no explicit bound is known: boxes and other estimators."""
@@ -299,3 +302,13 @@ def _every_policy(domain: Domain, limit: int) -> Actions:
     for place in free:
         numbers, policies[:, place] = np.divmod(numbers, n_actions)
     return policies.reshape(count, *deciding.shape)
+
+
+def hedge(task: Task) -> Learner[Any]:
+    """Exponential weights over all policies, exact importance weighting; few policies, known transitions."""
+    return Hedge.exact(task.domain, task.rounds, task.total_delay, multiplier=task.multiplier)
+
+
+def delayed_hedge(task: Task) -> Learner[Any]:
+    """Exponential weights over all policies, implicit exploration: Delayed Hedge of Jin et al. (2022)."""
+    return Hedge.tuned(task.domain, task.rounds, task.total_delay, multiplier=task.multiplier)

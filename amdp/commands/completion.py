@@ -8,8 +8,8 @@ Names are read from entry points and lists, nothing is loaded. Where no name fit
 from collections.abc import Iterable
 
 from amdp import registry
-from amdp.algorithms.recipes import GROUP as LEARNERS
-from amdp.delays import FORMS
+from amdp.algorithms.named import GROUP as LEARNERS
+from amdp.game.delays import FORMS
 from amdp.instances.catalog import continuing, standard
 from amdp.losses.catalog import standard as standard_losses
 from amdp.oracles.base import GROUP as ORACLES

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from amdp import options, registry
-from amdp.algorithms.recipes import GROUP
+from amdp.algorithms.named import GROUP
 from amdp.commands.refusals import clear_errors
 from amdp.commands.screen import Screen
 from amdp.instances import continuing, standard

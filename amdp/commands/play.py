@@ -21,11 +21,11 @@ from amdp.commands.values import settings
 from amdp.errors import InvalidInput
 from amdp.experiments.match import Match, arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
+from amdp.game.loop import play as rounds_of
+from amdp.game.regret import Regret, log_checkpoints, measure
+from amdp.game.rounds import Round
+from amdp.game.seeding import Streams
 from amdp.losses.catalog import standard
-from amdp.regret import Regret, measure, spaced
-from amdp.seeding import Streams
-from amdp.simulation import Round
-from amdp.simulation import play as rounds_of
 
 ADVERSARIES = ", ".join(standard())
 EPISODES = 10_000
@@ -191,7 +191,7 @@ def _write(stream: TextIO, line: dict[str, Any]) -> None:
 def _summary(watch: Watch, regret: Regret, seconds: float) -> dict[str, Any]:
     played = int(regret.rounds[-1])
     bound = watch.match.bound(played)
-    at = np.searchsorted(regret.rounds, spaced(played))
+    at = np.searchsorted(regret.rounds, log_checkpoints(played))
     high = _finite(regret.high)
     return {
         "rounds": played,

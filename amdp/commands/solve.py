@@ -16,7 +16,7 @@ from amdp.commands.refusals import clear_errors
 from amdp.commands.screen import Screen, unmarked
 from amdp.errors import InvalidInput, MissingDependency, UnsupportedDomain
 from amdp.instances import Instance, build, load
-from amdp.mdp import Domain, StationaryPolicies
+from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import GROUP, Plan, Planner, PlanningOracle, Status, bind, oracle
 from amdp.oracles.stationary.planning import Progress
 

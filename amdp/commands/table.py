@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from amdp.algorithms.catalog import LOWER_BOUNDS, TABLE, LowerBound, Row, Setting
+from amdp.algorithms.paper_table import LOWER_BOUNDS, TABLE, LowerBound, Row, Setting
 from amdp.commands.climbing import HEADS, MEANING, cells, climbed, leave, markdown, require_place, show, write
 from amdp.commands.refusals import clear_errors
 from amdp.commands.screen import Screen

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from amdp import options, registry
-from amdp.algorithms.recipes import GROUP as LEARNERS
+from amdp.algorithms.named import GROUP as LEARNERS
 from amdp.errors import AmdpError, SpecError
 from amdp.experiments import match
 from amdp.experiments.grid import Branch, Leaf, Point
@@ -64,7 +64,7 @@ def try_parts(point: Branch, settings: GameSettings, seed: int) -> None:
     """Make each part of a game once; what is refused is refused at its key."""
     instance = _tried(_part(point, "instance"), lambda: match.world(settings))
     _tried(_part(point, "losses"), lambda: match.adversary_of(settings, instance, seed))
-    _tried(point, lambda: match.lateness(settings, seed), "delay")
+    _tried(point, lambda: match.build_delays(settings, seed), "delay")
     _tried(point, lambda: match.told(settings, instance))
 
 

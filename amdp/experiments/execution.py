@@ -24,9 +24,10 @@ from amdp.errors import AmdpError
 from amdp.experiments.match import Match, arrange
 from amdp.experiments.record import Curve, Failure, Record
 from amdp.experiments.settings import RunSettings, canonical
-from amdp.regret import measure
-from amdp.seeding import Streams
-from amdp.simulation import Round, play
+from amdp.game.loop import play
+from amdp.game.regret import measure
+from amdp.game.rounds import Round
+from amdp.game.seeding import Streams
 
 VERSIONS = ("amdp", "numpy", "scipy", "numba", "highspy", "cvxpy", "pulp")
 

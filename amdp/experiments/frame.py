@@ -13,7 +13,7 @@ from amdp import registry
 from amdp.experiments.record import Curve, Record
 from amdp.experiments.spec import Planned, Spec
 from amdp.experiments.storage import Store
-from amdp.simulation import Spent
+from amdp.game.rounds import Timing
 from amdp.text import cell
 
 LABELS = ("id", "game", "learner", "role", "seed", "instance", "losses", "delay", "oracle", "projection", "multiplier")
@@ -31,7 +31,7 @@ SUMS = (
     "bound",
 )
 CLOCKS = {"seconds": "spent", "cpu": "cpu"}  # prefix of the columns, field of the curve
-PARTS = (*Spent._fields, "total")
+PARTS = (*Timing._fields, "total")
 TIMINGS = tuple(f"{clock}_{part}" for clock in CLOCKS for part in PARTS)
 
 Cells = tuple[Any, ...]
@@ -118,5 +118,5 @@ def _curve_rows(curve: Curve, timings: bool) -> Iterator[Cells]:
 
 
 def _clock(spent: dict[str, list[float]]) -> list[list[float]]:
-    parts = [spent[part] for part in Spent._fields]
+    parts = [spent[part] for part in Timing._fields]
     return [*parts, [sum(seconds) for seconds in zip(*parts, strict=True)]]

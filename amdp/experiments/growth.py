@@ -6,9 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amdp.algorithms.bounds import delayed_ftpl_order, delayed_uob_reps_order
-from amdp.dynamics import Shape
 from amdp.experiments.ladders import UNKNOWN, Ladder, slope
 from amdp.instances import build
+from amdp.model.segments import Shape
 
 
 class Sizes(NamedTuple):

@@ -9,23 +9,26 @@ from typing import Any
 
 import numpy as np
 
-from amdp import delays, losses, registry
+from amdp import losses, registry
 from amdp.algorithms.base import Learner
-from amdp.algorithms.ftpl import Ftpl
+from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge, count_policies
-from amdp.algorithms.recipes import InEpochs, learner
-from amdp.confidence import BernsteinBox, Radius
-from amdp.delays import Delays
+from amdp.algorithms.named import learner
+from amdp.algorithms.task import EpochSetup
 from amdp.errors import InvalidInput, UnsupportedDomain
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
-from amdp.feedback import Bandit, Feedback, FullInformation
+from amdp.game import delays
+from amdp.game.arenas import Arena, Continuing, Episodic, Stepwise
+from amdp.game.delays import Delays
+from amdp.game.loop import Game
+from amdp.game.regret import log_checkpoints
 from amdp.instances import Instance, build, load
 from amdp.losses import FixedLosses, LossSequence
-from amdp.mdp import Domain, MarkovPolicies, StationaryPolicies
+from amdp.model.confidence import BernsteinBox, Radius
+from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
 from amdp.oracles.base import PlanningOracle, describe, oracle
 from amdp.oracles.projection.base import ProjectionOracle, projection
-from amdp.regret import spaced
-from amdp.simulation import Arena, Continuing, Episodic, Game, Stepwise
 
 WORLD_FILES = (".npz", ".json")
 LOSS_FILES = (".csv", ".parquet", ".npz")
@@ -65,7 +68,7 @@ class Match:
     @property
     def checkpoints(self) -> np.ndarray[Any, np.dtype[np.int64]]:
         """The rounds after which the regret is measured."""
-        return spaced(self.game.rounds, self.settings.checkpoints)
+        return log_checkpoints(self.game.rounds, self.settings.checkpoints)
 
     @property
     def comparator(self) -> PlanningOracle | None:
@@ -101,12 +104,12 @@ def arrange(settings: RunSettings) -> Match:
     game = settings.game
     instance = world(game)
     adversary = adversary_of(game, instance, settings.seed)
-    late = lateness(game, settings.seed)
+    late = build_delays(game, settings.seed)
     domain = told(game, instance)
     # The bound's proof counts the rounds spent waiting within the game, which a delay beyond its end does not add to.
     total = late.total_within if late else 0
     made = _player(settings.learner, domain, game.length, total)
-    player, epoch = (made.learner, made.length) if isinstance(made, InEpochs) else (made, None)
+    player, epoch = (made.learner, made.length) if isinstance(made, EpochSetup) else (made, None)
     played = Game(_arena(made, domain, instance), adversary, late, _feedback(game, settings.learner.name, player))
     theory, unproved = partial(_bound, made, domain, late), partial(_unproved, made)
     match = Match(settings, instance, played, player, domain, total, epoch, theory, unproved)
@@ -141,8 +144,8 @@ def _remedy(domain: Domain) -> str:
     return "; give episodes instead of steps" if isinstance(domain, StationaryPolicies) else ""
 
 
-def _bound(made: Learner[Any] | InEpochs, domain: Domain, late: Delays | None, rounds: int) -> Any:
-    if isinstance(made, InEpochs):
+def _bound(made: Learner[Any] | EpochSetup, domain: Domain, late: Delays | None, rounds: int) -> Any:
+    if isinstance(made, EpochSetup):
         return made.bound if rounds * made.length >= domain.shape[0] else None  # it is stated for the whole stream
     state = getattr(made, "bound", None)
     if not callable(state):
@@ -150,9 +153,9 @@ def _bound(made: Learner[Any] | InEpochs, domain: Domain, late: Delays | None, r
     return state(domain, rounds, delays.recorded(late.values[:rounds]).total_within) if late else state(domain, rounds)
 
 
-def _unproved(made: Learner[Any] | InEpochs, rounds: int) -> str:
+def _unproved(made: Learner[Any] | EpochSetup, rounds: int) -> str:
     """Why no bound is stated after so many rounds."""
-    if not isinstance(made, InEpochs):
+    if not isinstance(made, EpochSetup):
         return "none stated for this learner and what it is told"
     return made.unproved or f"stated for the whole stream, not for {rounds} of its epochs"
 
@@ -161,7 +164,7 @@ def world(game: GameSettings) -> Instance:
     """Where it is played."""
     given = game.instance
     if is_file(given, WORLD_FILES):
-        return load(_as_it_was(given))
+        return load(verified_path(given))
     fixed = dict(given.settings)
     if game.steps is not None:
         if fixed.get("n_steps", game.steps) != game.steps:
@@ -177,7 +180,7 @@ def adversary_of(game: GameSettings, instance: Instance, seed: int) -> LossSeque
     shape = instance.shape if game.steps is None else (1, *instance.shape[1:])
     if not is_file(game.losses, LOSS_FILES):
         return losses.named(game.losses.name, shape, game.length, seed, instance.costs, **game.losses.settings)
-    written = losses.load(_as_it_was(game.losses), shape)
+    written = losses.load(verified_path(game.losses), shape)
     if game.length > len(written):
         raise InvalidInput(f"{game.length} rounds; {game.losses.name} has {len(written)}")
     return FixedLosses(written.batch(0, game.length))
@@ -188,7 +191,7 @@ def is_file(given: Named, suffixes: tuple[str, ...]) -> bool:
     return Path(given.name).suffix in suffixes
 
 
-def _as_it_was(given: Named) -> str:
+def verified_path(given: Named) -> str:
     """The name of a file that has not changed since its settings were made."""
     expected = given.settings.get("sha256")
     if set(given.settings) - {"sha256"}:
@@ -206,7 +209,7 @@ def checksum(file: str) -> str:
         raise InvalidInput(f"{file} cannot be read: {problem.strerror}") from problem
 
 
-def lateness(game: GameSettings, seed: int) -> Delays | None:
+def build_delays(game: GameSettings, seed: int) -> Delays | None:
     """How late the losses of each episode are told; None in a stream."""
     late = delays.parse(game.delay, game.length, np.random.default_rng(seed))
     if game.steps is None:
@@ -230,11 +233,11 @@ def told(game: GameSettings, instance: Instance) -> Domain:
     return MarkovPolicies(BernsteinBox.vacuous(instance.shape, radius), instance.initial)
 
 
-def _player(chosen: LearnerSettings, domain: Domain, length: int, total_delay: int) -> Learner[Any] | InEpochs:
+def _player(chosen: LearnerSettings, domain: Domain, length: int, total_delay: int) -> Learner[Any] | EpochSetup:
     usual = "auto" if isinstance(domain, StationaryPolicies) else "dp"
     planner, projector = _oracle(chosen.oracle), _projection(chosen.projection)
     try:
-        made: Learner[Any] | InEpochs = learner(
+        made: Learner[Any] | EpochSetup = learner(
             chosen.name,
             domain,
             length,
@@ -253,8 +256,8 @@ def _player(chosen: LearnerSettings, domain: Domain, length: int, total_delay: i
     return made
 
 
-def _arena(made: Learner[Any] | InEpochs, domain: Domain, instance: Instance) -> Arena:
-    if isinstance(made, InEpochs):
+def _arena(made: Learner[Any] | EpochSetup, domain: Domain, instance: Instance) -> Arena:
+    if isinstance(made, EpochSetup):
         return Continuing(made.entry, made.length)
     if isinstance(domain, StationaryPolicies):
         if isinstance(made, Ftpl):

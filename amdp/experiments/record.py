@@ -13,8 +13,8 @@ import numpy as np
 from amdp import options
 from amdp.errors import InvalidInput
 from amdp.experiments.settings import RunSettings, canonical
-from amdp.regret import Regret
-from amdp.simulation import Spent
+from amdp.game.regret import Regret
+from amdp.game.rounds import Timing
 
 COUNTS = ("rounds", "trials", "oracle_calls", "rebuilds")
 AMOUNTS = ("paid", "best", "best_bound", "paid_entering")
@@ -36,7 +36,7 @@ class Curve:
     oracle_calls: list[int]
     rebuilds: list[int]
     bound: list[float | None]  # what theory allows by then; None where it does not speak
-    spent: dict[str, list[float]]  # seconds of the clock, by part of the loop: see `Spent`
+    spent: dict[str, list[float]]  # seconds of the clock, by part of the loop: see `Timing`
     cpu: dict[str, list[float]]  # seconds of the processor
 
     @classmethod
@@ -48,7 +48,7 @@ class Curve:
         plain = {name: getattr(regret, name).tolist() for name in COUNTS + AMOUNTS}
         plain["best_bound"] = [bound if isfinite(bound) else None for bound in plain["best_bound"]]
         times: dict[str, Any] = {
-            name: dict(zip(Spent._fields, getattr(regret, name).T.tolist(), strict=True)) for name in ("spent", "cpu")
+            name: dict(zip(Timing._fields, getattr(regret, name).T.tolist(), strict=True)) for name in ("spent", "cpu")
         }
         return cls(**plain, bound=bound, **times)
 
@@ -60,7 +60,7 @@ class Curve:
         columns += [seconds for clock in clocks for seconds in clock.values()]
         forward = all(before < after for before, after in pairwise([0, *self.rounds]))
         same = all(len(one) == len(self.rounds) for one in columns)
-        return bool(self.rounds) and same and forward and all(set(clock) == set(Spent._fields) for clock in clocks)
+        return bool(self.rounds) and same and forward and all(set(clock) == set(Timing._fields) for clock in clocks)
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from amdp.algorithms.catalog import TABLE, Feedback, Row, Setting, Transitions
+from amdp.algorithms.paper_table import TABLE, Feedback, Row, Setting, Transitions
 from amdp.experiments.ladders import UNKNOWN, Ladder
 
 EPISODES = (500, 1000, 2000, 4000)

@@ -6,7 +6,7 @@ from math import inf, log
 from typing import Any, Self
 
 from amdp.experiments import reading
-from amdp.experiments.match import lateness
+from amdp.experiments.match import build_delays
 from amdp.experiments.settings import GameSettings
 
 SEEDS_BEGIN = 2**32  # those of a spec are below: no game is both tried and evaluated
@@ -38,7 +38,7 @@ class Tune:
 
     def learns_nothing(self, game: GameSettings) -> bool:
         """Whether the losses of a try are told after its end, on average."""
-        late = lateness(self.shortened(game), self.seeds[0])
+        late = build_delays(self.shortened(game), self.seeds[0])
         return late is not None and late.total >= len(late) ** 2
 
     def require_products(self, learners: Mapping[str, float]) -> None:

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from amdp.arrays import Floats, floats, in_each_step, require_finite, require_index, require_whole
-from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
-from amdp.mdp import MarkovPolicies, SingleKernel, require_dense
+from amdp.model.domains import MarkovPolicies
+from amdp.model.segments import Shape
+from amdp.model.transitions import SingleKernel, require_dense
 from amdp.text import RULE, is_name, quoted
 
 Total = TypeVar("Total", float, Floats)

@@ -7,7 +7,7 @@ import numpy as np
 from amdp.arrays import Floats, require_index
 from amdp.errors import InvalidInput
 from amdp.instances.base import Instance, costs_of_rewards, no_rows, repeated, require_chance, require_count
-from amdp.mdp import Kernel
+from amdp.model.transitions import Kernel
 
 LEFT, RIGHT = 0, 1
 WAIT, CUT = 0, 1

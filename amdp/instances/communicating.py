@@ -5,11 +5,11 @@ They are homogeneous, so that `n_steps` may be the length of an unbroken stream.
 
 import numpy as np
 
-from amdp.algorithms.communicating import entrance
 from amdp.arrays import Floats, require_room
 from amdp.errors import InvalidInput
 from amdp.instances.base import Instance, no_rows, repeated, require_amount, require_chance, require_count, shrunk
-from amdp.mdp import Kernel, require_dense
+from amdp.model.entrance import entrance
+from amdp.model.transitions import Kernel, require_dense
 
 WAIT = 0
 LESS, KEEP, MORE = 0, 1, 2

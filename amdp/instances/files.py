@@ -27,7 +27,7 @@ from amdp import archives
 from amdp.arrays import Floats, floats, require_finite, require_index
 from amdp.errors import InvalidInput, SpecError
 from amdp.instances.base import Instance, Scale
-from amdp.mdp import Kernel, SingleKernel, SparseKernel
+from amdp.model.transitions import Kernel, SingleKernel, SparseKernel
 from amdp.text import as_name, quoted
 
 SPARSE = ("data", "indices", "indptr")

@@ -16,7 +16,7 @@ from amdp import registry
 from amdp.arrays import Bools, Floats, floats, require_distributions
 from amdp.errors import InvalidInput, MissingDependency
 from amdp.instances.base import Instance, costs_of_rewards, repeated, require_count
-from amdp.mdp import SparseKernel
+from amdp.model.transitions import SparseKernel
 
 Terminal = Literal["absorb", "restart"]
 

@@ -16,7 +16,7 @@ from amdp.arrays import Floats
 from amdp.errors import InvalidInput
 from amdp.instances.base import Instance, no_rows, repeated, require_count
 from amdp.losses import LossSequence
-from amdp.mdp import Kernel, require_dense
+from amdp.model.transitions import Kernel, require_dense
 
 
 @dataclass(frozen=True, eq=False)

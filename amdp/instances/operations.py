@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from amdp.arrays import Floats, floats, refuse, require_room
 from amdp.errors import InvalidInput
 from amdp.instances.base import Instance, no_rows, repeated, require_amount, require_chance, require_count, shrunk
-from amdp.mdp import Kernel, require_dense
+from amdp.model.transitions import Kernel, require_dense
 
 REJECT, ADMIT = 0, 1
 

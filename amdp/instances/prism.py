@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from amdp.arrays import ROW_TOLERANCE, Floats, floats, require_index
 from amdp.errors import InvalidInput
 from amdp.instances.base import Instance, repeated, require_count
-from amdp.mdp import SparseKernel
+from amdp.model.transitions import SparseKernel
 from amdp.text import as_name
 
 HEADER = "a header of three counts: `states choices transitions`"

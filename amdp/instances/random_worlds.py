@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from amdp.arrays import require_room
 from amdp.errors import InvalidInput
 from amdp.instances.base import Instance, repeated, require_count
-from amdp.mdp import Kernel, SparseKernel, require_dense
+from amdp.model.transitions import Kernel, SparseKernel, require_dense
 
 
 def random_dense(

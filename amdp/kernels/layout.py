@@ -3,4 +3,15 @@
 They are part of the machine code, so they stand among the sources that it is kept under: see `compiling`.
 """
 
+import numpy as np
+from numpy.typing import NDArray
+
 LANES = 64  # generators that `noise` runs side by side
+
+
+def lanes(rng: np.random.Generator) -> NDArray[np.uint64]:
+    """Seeds `[4, LANES]` for random numbers in bulk: see `amdp.kernels.noise`."""
+    if isinstance(rng.bit_generator, np.random.MT19937):  # its raw words have 32 bits only
+        return rng.integers(0, 2**64, size=(4, LANES), dtype=np.uint64)
+    words = rng.bit_generator.random_raw(4 * LANES)
+    return np.asarray(words, dtype=np.uint64).reshape(4, -1)

@@ -1,6 +1,6 @@
 """Noise in bulk, compiled: xoshiro256++ on many lanes side by side, and logarithms that vectorize.
 
-The lanes `[4, LANES]` belong to the caller, who seeds them (`amdp.seeding.lanes`); every call moves them on.
+The lanes `[4, LANES]` belong to the caller, who seeds them (`amdp.kernels.layout.lanes`); every call moves them on.
 Blackman and Vigna, "Scrambled linear pseudorandom number generators" (2021), is the source of xoshiro256++.
 """
 

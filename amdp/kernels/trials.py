@@ -34,7 +34,7 @@ def _leaders(rows, noise, scale, center, actions, cost_space, value_space):
 
 
 @_fast
-def together(rows, paths, noise, luck, scale, center, initial, start, states, chosen, limit, batch, counts):
+def shared(rows, paths, noise, luck, scale, center, initial, start, states, chosen, limit, batch, counts):
     """Trials that serve all pairs at once, until each was met; their number, or -1 if a cost was not finite."""
     steps, n_states, n_actions = center.shape
     m = states.size
@@ -66,7 +66,7 @@ def together(rows, paths, noise, luck, scale, center, initial, start, states, ch
 
 
 @_fast
-def apart(rows, paths, noise, luck, scale, center, initial, start, states, chosen, limit, batch, counts):
+def per_step(rows, paths, noise, luck, scale, center, initial, start, states, chosen, limit, batch, counts):
     """Trials for each pair on its own; their number, or -1 if a cost was not finite."""
     steps, n_states, n_actions = center.shape
     m = states.size

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from amdp.arrays import Floats, floats, located, require_whole
-from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
 from amdp.losses.base import (
     RULE,
@@ -24,6 +23,7 @@ from amdp.losses.base import (
     LossSequence,
     round_rng,
 )
+from amdp.model.segments import Shape
 
 
 def repeated(table: ArrayLike, rounds: int) -> CheckedLosses:

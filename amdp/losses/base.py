@@ -14,8 +14,8 @@ from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from amdp.arrays import Floats, floats, located, require_whole
-from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
+from amdp.model.segments import Shape
 
 RULE = "a loss must be between 0 and 1"
 

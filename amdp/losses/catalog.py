@@ -10,11 +10,11 @@ from numpy.typing import ArrayLike
 
 from amdp import options, registry
 from amdp.arrays import Floats, floats
-from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
 from amdp.losses import adversaries
 from amdp.losses.base import CalledLosses, CheckedLosses, LossSequence, round_rng
 from amdp.losses.walks import multi_scale_walk, wandering
+from amdp.model.segments import Shape
 
 
 class Setting(NamedTuple):

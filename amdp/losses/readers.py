@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike, NDArray
 from amdp import archives
 from amdp.archives import UNREADABLE
 from amdp.arrays import floats, located, refuse, require_room
-from amdp.dynamics import Shape
 from amdp.errors import AmdpError, InvalidInput, MissingDependency, SpecError
 from amdp.losses.base import FixedLosses
+from amdp.model.segments import Shape
 
 PLACE = ("round", "step", "state", "action")
 COLUMNS = (*PLACE, "loss")

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from amdp import registry
 from amdp.arrays import Actions, Costs, Floats, Policies, Values, floats, one_hot, require_finite
 from amdp.errors import InvalidInput, Unsolved, UnsupportedDomain
-from amdp.mdp import Domain
+from amdp.model.domains import Domain
 from amdp.oracles.exclusive import Exclusive
 
 GROUP = "amdp.oracles"

@@ -7,8 +7,8 @@ import numpy as np
 
 from amdp.arrays import Bools, Costs, Floats
 from amdp.errors import CertificateRejected, InvalidInput
-from amdp.evaluation import evaluate
-from amdp.mdp import Domain, MarkovPolicies
+from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.evaluation import evaluate
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Status
 from amdp.oracles.sizes import ROUNDING, size_of
 

@@ -14,10 +14,11 @@ import scipy
 from numpy.typing import NDArray
 
 from amdp.arrays import Bools, Floats
-from amdp.confidence import BernsteinBox
-from amdp.dynamics import Shape
 from amdp.errors import UnsupportedDomain
-from amdp.mdp import Domain, MarkovPolicies, SingleKernel
+from amdp.model.confidence import BernsteinBox
+from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.segments import Shape
+from amdp.model.transitions import SingleKernel
 
 # Narrower than this, the two rows that hold a flow contradict each other within the tolerances of the solvers. What the
 # flow could differ by is below the accuracy of any answer; policies are judged by a sweep over the box as it is.

@@ -8,7 +8,7 @@ the largest cost that it is given, is given costs without such giants (`tamed`).
 import numpy as np
 
 from amdp.arrays import Actions, Costs, Floats, Values
-from amdp.mdp import Domain
+from amdp.model.domains import Domain
 
 RANGE = 4.0  # costs up to so many times what the best policy pays in all are left as they are
 ROUNDING = 1e-12  # relative to the numbers that were added up: smaller differences say nothing

@@ -17,9 +17,9 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from amdp.arrays import Actions, Costs, Floats, require_whole
-from amdp.dynamics import Sweep
 from amdp.errors import InvalidInput
-from amdp.mdp import Domain, MarkovPolicies
+from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.dynamics import Sweep
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
 from amdp.oracles.sizes import size_of, tamed
 

@@ -14,7 +14,7 @@ from amdp.experiments.record import Failure, Record
 from amdp.experiments.settings import GameSettings, LearnerSettings
 from amdp.experiments.spec import Planned, Role, Spec
 from amdp.experiments.storage import Store
-from amdp.simulation import Spent
+from amdp.game.rounds import Timing
 
 OPEN = 1e-6  # a comparator that is off by less than this part of what was paid counts as exact
 
@@ -36,7 +36,7 @@ class Series:
     oracle_calls: Floats
     trials: Floats
     rebuilds: Floats
-    spent: Floats  # [i, c, 4], seconds of the clock by `Spent`
+    spent: Floats  # [i, c, 4], seconds of the clock by `Timing`
     cpu: Floats  # [i, c, 4], seconds of the processor
     records: tuple[Record, ...]
 
@@ -212,4 +212,4 @@ def _floats(values: Iterable[float | None], absent: float) -> Floats:
 
 
 def _parts(times: Mapping[str, Any]) -> Floats:
-    return np.column_stack([times[part] for part in Spent._fields])
+    return np.column_stack([times[part] for part in Timing._fields])

@@ -13,7 +13,7 @@ from scipy import special
 
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
-from amdp.threads import multiply
+from amdp.kernels.threads import multiply
 
 EXACT = 12  # differences, up to which all signs are tried
 DRAWS = 20_000  # of signs, above that

@@ -10,11 +10,11 @@ import numpy as np
 
 from amdp.experiments.settings import Named
 from amdp.experiments.spec import Planned, Role
+from amdp.game.rounds import Timing
 from amdp.report.figures import Look, resampling
 from amdp.report.markup import Table
 from amdp.report.results import Contest, Results, Series
 from amdp.report.statistics import EXACT, FEWEST_RUNS, Estimate, MeanBand, Verdict, fitted_exponent, holm, sign_flips
-from amdp.simulation import Spent
 
 NONE = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
@@ -144,14 +144,14 @@ def costs(contest: Contest, look: Look) -> Table:
     rows = []
     for one in contest.series:
         clock, processor = one.each(one.spent), one.each(one.cpu)
-        parts = [number(MILLI * float(clock[:, part].mean())) for part in range(len(Spent._fields))]
+        parts = [number(MILLI * float(clock[:, part].mean())) for part in range(len(Timing._fields))]
         counts = [number(float(getattr(one, name)[:, -1].mean() / one.played[-1])) for name in COUNTS]
         total = interval(look.of(MILLI * clock[:, :3].sum(axis=1, keepdims=True)))
         rows.append((one.name, total, *parts, number(MILLI * float(processor[:, :3].sum(axis=1).mean())), *counts))
     return Table(
         "costs",
         f"Costs of one {contest.unit}",
-        ("learner", "ms", *(f"ms, {part}" for part in Spent._fields), "ms of processor", *COUNTS.values()),
+        ("learner", "ms", *(f"ms, {part}" for part in Timing._fields), "ms of processor", *COUNTS.values()),
         tuple(rows),
         f"Milliseconds of the clock for one {contest.unit}: {look.band.words}; the learner is draw, weigh and learn, "
         "the arena is apart. Taken after the first checkpoint, before which code is compiled and loaded.",

@@ -13,20 +13,21 @@ from typing import Any
 
 import numpy as np
 
-from amdp.algorithms.ftpl import Ftpl
+from amdp.algorithms.estimators.base import Estimator
+from amdp.algorithms.estimators.importance_weighting import ImportanceWeighting
+from amdp.algorithms.estimators.resampling import GeometricResampling
+from amdp.algorithms.ftpl.perturbations import Laplace, Perturbation
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge
-from amdp.algorithms.infinite_horizon import FtplTuning, HedgeTuning, hedge_infinite_renewed
-from amdp.algorithms.perturbations import Laplace, Perturbation
-from amdp.algorithms.recipes import InEpochs, Terms
-from amdp.algorithms.switching import PolicySwitching
-from amdp.confidence import BernsteinBox, Radius
-from amdp.delays import Delays
-from amdp.estimators import Estimator, GeometricResampling
+from amdp.algorithms.streams.epochs import FtplTuning, HedgeTuning, hedge_infinite_renewed
+from amdp.algorithms.streams.switching import PolicySwitching
+from amdp.algorithms.task import EpochSetup, Task
+from amdp.game.delays import Delays
+from amdp.game.loop import play
+from amdp.game.regret import Regret, measure
+from amdp.model.confidence import BernsteinBox, Radius
 from amdp.oracles.base import PlanningOracle
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
-from amdp.regret import Regret, measure
-from amdp.simulation import play
-from amdp.weighting import ImportanceWeighting
 
 FALSE_ALARM = 1e-6  # the chance, at most, that a check that draws samples fails a right implementation
 LEAST = 1e-300  # p-values below it are not told apart
@@ -67,7 +68,7 @@ class Parts:
     hedge: type[Hedge] = Hedge
     ftpl_stream: type[FtplTuning] = FtplTuning
     hedge_stream: type[HedgeTuning] = HedgeTuning
-    stream: Callable[[Terms], InEpochs] = hedge_infinite_renewed  # Hedge in epochs, as printed
+    stream: Callable[[Task], EpochSetup] = hedge_infinite_renewed  # Hedge in epochs, as printed
     play: Callable[..., Any] = play  # an iterator over `Round`
     measure: Callable[..., Regret] = measure
 

@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from amdp.algorithms.ftpl import Ftpl
+from amdp.algorithms.estimators.feedback import Bandit
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.arrays import Actions, Floats
-from amdp.dynamics import Segment
-from amdp.feedback import Bandit
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game
+from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
-from amdp.mdp import Kernel, MarkovPolicies
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game
+from amdp.model.domains import MarkovPolicies
+from amdp.model.segments import Segment
+from amdp.model.transitions import Kernel
 from amdp.verification import rates
 from amdp.verification.base import (
     NO_CHANCE,
@@ -136,13 +138,13 @@ def _estimates(parts: Parts, domain: MarkovPolicies, total: Floats, n: int, rng:
     """Estimates `[n, h, s, a]` of losses that are 1 everywhere, each of one episode in the small world."""
     learner = parts.ftpl(RATE, LIMIT)
     kernel = SmallWorld.fixed().kernel
-    source: Any = replace(learner.start(domain, rng), total=total)
+    distribution: Any = replace(learner.start(domain, rng), total=total)
     table = np.ones(domain.shape)
     found = np.empty((n, *domain.shape))
     for i in range(n):
-        segment = kernel.walk(source.draw(rng), domain.initial, rng.random((STEPS, 2)))
-        told = Bandit.told(table, segment, learner.weigh(source, segment, rng))
-        found[i] = learner.learn(source, told).total - total
+        segment = kernel.walk(distribution.draw(rng), domain.initial, rng.random((STEPS, 2)))
+        told = Bandit.reveal(table, segment, learner.weigh(distribution, segment, rng))
+        found[i] = learner.learn(distribution, told).total - total
     return found
 
 
@@ -232,7 +234,7 @@ def _importance_weighting(parts: Parts, effort: Effort, rng: np.random.Generator
             if chance == 0.0:
                 continue
             weights = parts.weighting().weigh(mixture, path, rng)
-            estimate = parts.weighting().add(np.zeros(losses.shape), Bandit.told(losses, path, weights), mixture)
+            estimate = parts.weighting().add(np.zeros(losses.shape), Bandit.reveal(losses, path, weights), mixture)
             mean += chance * estimate
             square += chance * estimate**2
     reached = q > 1e-12
@@ -255,9 +257,9 @@ class _Watched(Ftpl):
 
     added: list[Floats] = field(default_factory=list, compare=False)
 
-    def learn(self, source: Any, feedback: Any) -> Any:
-        after = super().learn(source, feedback)
-        self.added.append(after.total - source.total)
+    def learn(self, distribution: Any, feedback: Any) -> Any:
+        after = super().learn(distribution, feedback)
+        self.added.append(after.total - distribution.total)
         return after
 
 

@@ -13,17 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from amdp.algorithms.infinite_horizon import ReplayedResampling
-from amdp.algorithms.switching import PolicySwitching
+from amdp.algorithms.estimators.feedback import Weights
+from amdp.algorithms.streams.epochs import ReplayedResampling
+from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.arrays import Floats
-from amdp.confidence import BernsteinBox
-from amdp.delays import Ints
-from amdp.dynamics import Segment
-from amdp.feedback import Weights
+from amdp.game.arenas import Continuing, Episodic
+from amdp.game.delays import Ints
+from amdp.game.loop import Game
+from amdp.game.rounds import Round
+from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
-from amdp.mdp import Kernel, MarkovPolicies
-from amdp.seeding import Streams
-from amdp.simulation import Continuing, Episodic, Game, Round
+from amdp.model.confidence import BernsteinBox
+from amdp.model.domains import MarkovPolicies
+from amdp.model.segments import Segment
+from amdp.model.transitions import Kernel
 from amdp.verification import rates, reference
 from amdp.verification.base import Check, Effort, Finding, Parts, agreement, at_most, judged, unsurprising
 from amdp.verification.reference import Episodes, Path, Stream, Table
@@ -135,7 +138,7 @@ class Watched:
 
     def __init__(self, learner: Any) -> None:
         self.learner = learner
-        self.source: Any = None  # that played the last round
+        self.distribution: Any = None  # that played the last round
         self.narrowed: Any = None  # what it became after it saw the path
         self.weights = Weights(np.empty(0))
 
@@ -149,19 +152,19 @@ class Watched:
         """As the learner does."""
         return self.learner.start(domain, rng)
 
-    def observe(self, source: Any, segment: Segment) -> Any:
+    def observe(self, distribution: Any, segment: Segment) -> Any:
         """As the learner does, and keep it."""
-        self.narrowed = self.learner.observe(source, segment)
+        self.narrowed = self.learner.observe(distribution, segment)
         return self.narrowed
 
-    def weigh(self, source: Any, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
         """As the learner does, and keep it."""
-        self.source, self.weights = source, self.learner.weigh(source, segment, rng)
+        self.distribution, self.weights = distribution, self.learner.weigh(distribution, segment, rng)
         return self.weights
 
-    def learn(self, source: Any, feedback: Any) -> Any:
+    def learn(self, distribution: Any, feedback: Any) -> Any:
         """As the learner does."""
-        return self.learner.learn(source, feedback)
+        return self.learner.learn(distribution, feedback)
 
 
 @dataclass
@@ -274,7 +277,7 @@ class _EpisodicGame:
         waiting: dict[int, tuple[Path, list[float]]] = {}
         for one in played:
             path = _path(one.segment)
-            self.found.same("learn", self.learner.source.total, self.plain.estimates)
+            self.found.same("learn", self.learner.distribution.total, self.plain.estimates)
             self._compare_draws(one, path)
             waiting[one.k] = path, self.learner.weights.values.tolist()
             self.plain.observe(path)
@@ -382,7 +385,7 @@ class _StreamGame:
             if one.k == 0:
                 self.found.same("start", (entering + path)[0][0], INITIAL)
             self.plain.state = (entering + path)[0][0]
-            self.found.same("learn", self.learner.source.total, self.plain.estimates)
+            self.found.same("learn", self.learner.distribution.total, self.plain.estimates)
             self._compare_draws(entering, path, policy, stop)
             self.paid.append(_met(entering + path, table, one.k * EPOCH))
             self.plain.learn(path, stop, self.learner.weights.values.tolist(), table)

@@ -8,11 +8,11 @@ import numpy as np
 from scipy.optimize import minimize
 
 from amdp.algorithms.bounds import FtplBound
-from amdp.algorithms.ftpl import laplace_rate, resampling_limit
+from amdp.algorithms.estimators.feedback import Bandit
+from amdp.algorithms.ftpl.perturbed_leader import laplace_rate, resampling_limit
 from amdp.arrays import Actions, Floats
-from amdp.feedback import Bandit
+from amdp.kernels.threads import multiply
 from amdp.oracles.base import bind
-from amdp.threads import multiply
 from amdp.verification import rates
 from amdp.verification.base import (
     FALSE_ALARM,
@@ -117,7 +117,7 @@ def checks() -> list[Check]:
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class RegretTerms:
     """One game: the terms of its regret, for each draw of noise that stands for the law of the leader."""
 
     resampling: float  # the GR error, in expectation given the history
@@ -128,7 +128,7 @@ class Terms:
     width: float  # no two of `beyond` differ by more
 
     @classmethod
-    def of(cls, parts: Parts, rng: np.random.Generator) -> "Terms":
+    def of(cls, parts: Parts, rng: np.random.Generator) -> "RegretTerms":
         """Play, and follow leaders of common noise along the estimates; losses change half way."""
         world = SmallWorld.fixed()
         rate, limit = laplace_rate(world.domain, ROUNDS), resampling_limit(world.domain, ROUNDS)
@@ -162,20 +162,20 @@ def _told(parts: Parts, rate: float, limit: int, rng: np.random.Generator) -> tu
     """A game of the library: estimates and losses `[k, h, s, a]`."""
     world, learner = SmallWorld.fixed(), parts.ftpl(rate, limit)
     means = rng.uniform(size=(2, *SHAPE))
-    source: Any = learner.start(world.domain, rng)
+    distribution: Any = learner.start(world.domain, rng)
     estimates, tables = np.empty((ROUNDS, *SHAPE)), np.empty((ROUNDS, *SHAPE))
     for k in range(ROUNDS):
         tables[k] = rng.random(SHAPE) < means[2 * k // ROUNDS]
-        segment = world.kernel.walk(source.draw(rng), INITIAL, rng.random((STEPS, 2)))
-        weights = learner.weigh(source, segment, rng)
-        after = learner.learn(source, Bandit.told(tables[k], segment, weights))
-        estimates[k] = after.total - source.total
-        source = after
+        segment = world.kernel.walk(distribution.draw(rng), INITIAL, rng.random((STEPS, 2)))
+        weights = learner.weigh(distribution, segment, rng)
+        after = learner.learn(distribution, Bandit.reveal(tables[k], segment, weights))
+        estimates[k] = after.total - distribution.total
+        distribution = after
     return estimates, tables
 
 
 def _regret_terms(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    games = [Terms.of(parts, rng) for _ in range(effort.samples(3))]
+    games = [RegretTerms.of(parts, rng) for _ in range(effort.samples(3))]
     domain = SmallWorld.fixed().domain
     rate, limit = laplace_rate(domain, ROUNDS), resampling_limit(domain, ROUNDS)
     allowed = parts.ftpl(rate, limit).bound(domain, ROUNDS)
@@ -212,17 +212,19 @@ def _played_from_its_law(parts: Parts, effort: Effort, rng: np.random.Generator)
     for game in range(games):
         learner = parts.ftpl(rate, resampling_limit(world.domain, rounds))
         means = rng.uniform(size=SHAPE)
-        source: Any = learner.start(world.domain, rng)
+        distribution: Any = learner.start(world.domain, rng)
         for k in range(rounds):
             table = (rng.random(SHAPE) < means).astype(np.float64)
-            policy = source.draw(rng)
-            other = leaders(world.p, source.total + laplace(1, rate, rng))
+            policy = distribution.draw(rng)
+            other = leaders(world.p, distribution.total + laplace(1, rate, rng))
             both = occupancies(world.p, np.concatenate([policy.argmax(axis=2)[None], other]))
-            for what, costs in enumerate((table, source.total)):
+            for what, costs in enumerate((table, distribution.total)):
                 paid, expected = (both * costs).sum(axis=(1, 2, 3))
                 differences[what, game, k] = paid - expected
             segment = world.kernel.walk(policy, INITIAL, rng.random((STEPS, 2)))
-            source = learner.learn(source, Bandit.told(table, segment, learner.weigh(source, segment, rng)))
+            distribution = learner.learn(
+                distribution, Bandit.reveal(table, segment, learner.weigh(distribution, segment, rng))
+            )
     chances: list[float] = []
     for unit, of_kind in zip((0.3, 3.0), differences, strict=True):
         chances += [rates.symmetric(one, unit) for one in (*of_kind, of_kind.reshape(-1))]

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from amdp.algorithms.ftpl import laplace_rate, resampling_limit
+from amdp.algorithms.estimators.feedback import Bandit
+from amdp.algorithms.ftpl.perturbed_leader import laplace_rate, resampling_limit
 from amdp.arrays import Floats
-from amdp.feedback import Bandit
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game
+from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
 from amdp.oracles.base import bind
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game
 from amdp.verification import rates
 from amdp.verification.base import FALSE_ALARM, NO_CHANCE, Check, Effort, Finding, Parts, agreement, at_most, judged
 from amdp.verification.worlds import INITIAL, PAIRS, SHAPE, STEPS, SmallWorld, occupancies
@@ -100,23 +101,23 @@ class Gap:
         means = rng.uniform(size=SHAPE)
         everything = np.zeros(SHAPE)
         noise = parts.laplace(rate).perturbed(everything, DRAWS, rng)
-        source: Any = learner.start(world.domain, rng)
+        distribution: Any = learner.start(world.domain, rng)
         waiting: dict[int, Bandit] = {}
         gap, allowed, width = np.zeros(DRAWS), np.zeros(DRAWS), 0.0
         for k in range(ROUNDS):
             table = (rng.random(SHAPE) < means).astype(np.float64)
-            segment = world.kernel.walk(source.draw(rng), INITIAL, rng.random((STEPS, 2)))
-            waiting[k] = Bandit.told(table, segment, learner.weigh(source, segment, rng))
-            estimate = learner.learn(source, waiting[k]).total - source.total
+            segment = world.kernel.walk(distribution.draw(rng), INITIAL, rng.random((STEPS, 2)))
+            waiting[k] = Bandit.reveal(table, segment, learner.weigh(distribution, segment, rng))
+            estimate = learner.learn(distribution, waiting[k]).total - distribution.total
             delayed, cheating = (
                 (occupancies(world.p, planner.minimize(total + noise).actions) * estimate).sum(axis=(1, 2, 3))
-                for total in (source.total, everything)
+                for total in (distribution.total, everything)
             )
-            missing = float((everything - source.total).sum())
+            missing = float((everything - distribution.total).sum())
             gap += delayed - cheating
             allowed += rate * missing * delayed
             width += (2.0 + rate * missing) * float(estimate.sum())
             everything = everything + estimate
             for j in late.arrivals(k):
-                source = learner.learn(source, waiting.pop(int(j)))
+                distribution = learner.learn(distribution, waiting.pop(int(j)))
         return cls(gap, allowed, width, float(late.total_within))

@@ -12,12 +12,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amdp.algorithms.hedge import Mixture, experts
-from amdp.algorithms.infinite_horizon import hedge_infinite
-from amdp.algorithms.recipes import InEpochs, Terms
-from amdp.algorithms.switching import Epoch, Place, PolicySwitching
+from amdp.algorithms.streams.epochs import hedge_infinite
+from amdp.algorithms.streams.switching import Epoch, PolicySwitching
+from amdp.algorithms.task import EpochSetup, Task
 from amdp.arrays import Actions, Floats, one_hot
-from amdp.chains import rows_of
-from amdp.mdp import Kernel, StationaryPolicies
+from amdp.model.chains import rows_of
+from amdp.model.domains import StationaryPolicies
+from amdp.model.segments import Place
+from amdp.model.transitions import Kernel
 from amdp.verification.base import NO_CHANCE, Check, Effort, Finding, Parts, agreement, judged
 from amdp.verification.streams import RHYTHM
 
@@ -88,7 +90,7 @@ class Epochs(NamedTuple):
     there: Floats  # chances of being there, had each policy been followed from the start
 
 
-def epochs_of(made: InEpochs, laws: int, rng: np.random.Generator) -> Iterator[Epochs]:
+def epochs_of(made: EpochSetup, laws: int, rng: np.random.Generator) -> Iterator[Epochs]:
     """From every state after every policy, at the end of some epochs; the first epoch is like an episode."""
     entry, (_, states, actions) = made.entry, made.entry.kernel.shape
     every = experts(StationaryPolicies(entry.kernel, entry.initial))
@@ -105,7 +107,7 @@ def epochs_of(made: InEpochs, laws: int, rng: np.random.Generator) -> Iterator[E
             yield Epochs(met * _weights(made, Mixture(every, chances), place, rng), met, entered, usual)
 
 
-def _weights(made: InEpochs, mixture: Mixture, place: Place, rng: np.random.Generator) -> Floats:
+def _weights(made: EpochSetup, mixture: Mixture, place: Place, rng: np.random.Generator) -> Floats:
     """The weight `[t, s, a]` of each pair in each step of the epoch."""
     learner: Any = made.learner
     size, (_, states, actions) = made.length, made.entry.kernel.shape
@@ -117,8 +119,8 @@ def _weights(made: InEpochs, mixture: Mixture, place: Place, rng: np.random.Gene
 
 
 def _stream_estimates(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    terms = Terms(StationaryPolicies(Kernel.homogeneous(RHYTHM, STEPS)), STEPS)
-    made, drawn = parts.stream(terms), effort.samples(1)
+    task = Task(StationaryPolicies(Kernel.homogeneous(RHYTHM, STEPS)), STEPS)
+    made, drawn = parts.stream(task), effort.samples(1)
     worst = share = off = 0.0
     for found in epochs_of(made, drawn, rng):
         worst = max(worst, float(found.means.max()))
@@ -126,7 +128,7 @@ def _stream_estimates(parts: Parts, effort: Effort, rng: np.random.Generator) ->
         for limit in LIMITS:
             left = float((found.there - found.met * (1.0 - (1.0 - found.there) ** limit)).sum())
             share = max(share, left / (found.there.size / (e * limit) + made.entry.expected_length))
-    kept = max(float(found.means.max()) for found in epochs_of(hedge_infinite(terms), drawn, rng))
+    kept = max(float(found.means.max()) for found in epochs_of(hedge_infinite(task), drawn, rng))
     text = (
         f"means of at most {worst:.3f} times the loss, in line with the formula to {off:.0e}; at most {share:.2f} of "
         f"what may be left out is; hedge-infinite, which follows a policy on, has means of up to {kept:.2f} times the "

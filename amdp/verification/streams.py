@@ -10,14 +10,14 @@ import numpy as np
 from scipy.optimize import linprog
 from scipy.stats import gamma
 
-from amdp.algorithms.ftpl import Ftpl
-from amdp.algorithms.switching import Place, PolicySwitching, RenewedSwitching
+from amdp.algorithms.estimators.base import WholeTable
+from amdp.algorithms.estimators.feedback import FullInformation, Weights
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl
+from amdp.algorithms.streams.switching import PolicySwitching, RenewedSwitching
 from amdp.arrays import Floats, one_hot
-from amdp.dynamics import Segment
-from amdp.estimators import WholeTable
-from amdp.feedback import FullInformation, Weights
-from amdp.mdp import Kernel
-from amdp.threads import multiply
+from amdp.kernels.threads import multiply
+from amdp.model.segments import Place, Segment
+from amdp.model.transitions import Kernel
 from amdp.verification import rates
 from amdp.verification.base import (
     FALSE_ALARM,
@@ -288,17 +288,17 @@ def _hedge_inequality(parts: Parts, effort: Effort, rng: np.random.Generator) ->
     nowhere = Segment(np.empty(0, np.int64), np.empty(0, np.int64))
     for _ in range(paths):
         learner = parts.hedge(rate, WholeTable())
-        source: Any = learner.start(world.domain, rng)
+        distribution: Any = learner.start(world.domain, rng)
         paid = squared = 0.0
-        totals = np.zeros(len(source.paid))
+        totals = np.zeros(len(distribution.paid))
         best = rng.random(world.domain.shape)
         for _ in range(rounds):
             table = (rng.random(world.domain.shape) < best).astype(np.float64)
-            losses = source.experts.pay(table)
-            chances = source.mixture.chances
+            losses = distribution.experts.pay(table)
+            chances = distribution.mixture.chances
             paid, squared = paid + float(chances @ losses), squared + float(chances @ losses**2)
             totals += losses
-            source = learner.learn(source, FullInformation(nowhere, Weights(np.empty(0)), table))
+            distribution = learner.learn(distribution, FullInformation(nowhere, Weights(np.empty(0)), table))
         allowed = log(len(totals)) / rate + rate * squared
         worst = max(worst, (paid - float(totals.min())) / allowed)
     text = f"the regret is at most {worst:.3f} times the right side, on {paths} paths of {rounds} rounds"

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from scipy.stats import binom
 
-from amdp.algorithms.ftpl import laplace_rate, resampling_limit
+from amdp.algorithms.estimators.feedback import Bandit
+from amdp.algorithms.ftpl.perturbed_leader import laplace_rate, resampling_limit
 from amdp.arrays import Actions, Floats, one_hot
-from amdp.confidence import BernsteinBox
-from amdp.dynamics import Pairs, Segment
-from amdp.feedback import Bandit
-from amdp.mdp import Kernel, MarkovPolicies
+from amdp.model.confidence import BernsteinBox
+from amdp.model.domains import MarkovPolicies
+from amdp.model.segments import Pairs, Segment
+from amdp.model.transitions import Kernel
 from amdp.oracles.base import bind
 from amdp.verification import rates, reference
 from amdp.verification.base import (
@@ -223,7 +224,7 @@ def _optimistic_occupancies(parts: Parts, box: BernsteinBox, costs: Floats) -> F
 
 
 @dataclass(frozen=True, eq=False)
-class Terms:
+class RegretTerms:
     """One game: what each term adds to the regret."""
 
     error: float
@@ -252,33 +253,33 @@ class _Seen:
     other: Floats  # another estimate, by plain loops
 
 
-def game(parts: Parts, rounds: int, rng: np.random.Generator) -> Terms:
+def game(parts: Parts, rounds: int, rng: np.random.Generator) -> RegretTerms:
     """Play over boxes, and find the optimistic kernel of every round from the noise that the learner drew."""
     world = SmallWorld.fixed()
     domain = MarkovPolicies(parts.box.vacuous(SHAPE, parts.radius(SHAPE, rounds, DELTA, scale=SCALE)), INITIAL)
     rate, limit = laplace_rate(domain, rounds), resampling_limit(domain, rounds)
     learner, plain = parts.ftpl(rate, limit), reference.over_sets(SHAPE, INITIAL, rate, limit, rounds, DELTA, SCALE)
     means = rng.uniform(size=SHAPE)
-    source: Any = learner.start(domain, rng)
+    distribution: Any = learner.start(domain, rng)
     seen: list[_Seen] = []
     shortfall = 0.0
     for _ in range(rounds):
         table = (rng.random(SHAPE) < means).astype(np.float64)
         twin = deepcopy(rng)  # draws the same noise again, so that the costs of the leader are known
-        policy = source.draw(rng).argmax(axis=2).astype(np.int32)
-        costs = source.perturbation.perturbed(source.total, 1, twin)[0]
-        box = source.domain.dynamics
+        policy = distribution.draw(rng).argmax(axis=2).astype(np.int32)
+        costs = distribution.perturbation.perturbed(distribution.total, 1, twin)[0]
+        box = distribution.domain.dynamics
         optimistic = box.optimistic_kernel(box.cheapest(costs[None]).values[0]).p
         shortfall = max(shortfall, _shortfall(world, box, policy))
         segment = world.kernel.walk(one_hot(policy, ACTIONS), INITIAL, rng.random((STEPS, 2)))
-        weights = learner.weigh(source, segment, rng)
-        told = learner.learn(source, Bandit.told(table, segment, weights)).total - source.total
-        source = learner.learn(learner.observe(source, segment), Bandit.told(table, segment, weights))
+        weights = learner.weigh(distribution, segment, rng)
+        told = learner.learn(distribution, Bandit.reveal(table, segment, weights)).total - distribution.total
+        distribution = learner.learn(learner.observe(distribution, segment), Bandit.reveal(table, segment, weights))
         seen.append(_Seen(policy, optimistic, table, told, _plain_estimate(plain, world, table, rng)))
         path = list(zip(segment.states.tolist(), segment.actions.tolist(), strict=True))
         plain.learn(path, weights.values.tolist(), table.tolist())
         plain.observe(path)
-    last = source.domain.dynamics
+    last = distribution.domain.dynamics
     return _terms(world, seen, shortfall, float((last.upper - last.lower)[0, INITIAL].mean()))
 
 
@@ -298,7 +299,7 @@ def _plain_estimate(plain: reference.Episodes, world: SmallWorld, table: Floats,
     return estimate
 
 
-def _terms(world: SmallWorld, seen: list[_Seen], shortfall: float, width: float) -> Terms:
+def _terms(world: SmallWorld, seen: list[_Seen], shortfall: float, width: float) -> RegretTerms:
     total = np.sum([one.table for one in seen], axis=0)
     at_best = occupancies(world.p, leaders(world.p, total[None]))[0]
     sums = np.zeros(3)
@@ -310,7 +311,7 @@ def _terms(world: SmallWorld, seen: list[_Seen], shortfall: float, width: float)
     unforeseen = np.array([float((at_best * (one.estimate - one.other)).sum()) for one in seen])
     regret = sum(value(world.p, one.policy, one.table) for one in seen) - float((at_best * total).sum())
     error, bias1, est_reg = sums.tolist()
-    return Terms(error, bias1, est_reg, bias2, regret, unforeseen, shortfall, width)
+    return RegretTerms(error, bias1, est_reg, bias2, regret, unforeseen, shortfall, width)
 
 
 def _unknown_terms(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:

@@ -8,7 +8,8 @@ from typing import Self
 import numpy as np
 
 from amdp.arrays import Actions, Bools, Floats
-from amdp.mdp import Kernel, MarkovPolicies
+from amdp.model.domains import MarkovPolicies
+from amdp.model.transitions import Kernel
 
 STEPS, STATES, ACTIONS, INITIAL = 3, 3, 2, 1
 SHAPE = STEPS, STATES, ACTIONS

@@ -8,16 +8,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amdp import losses
-from amdp.algorithms.ftpl import Ftpl
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.arrays import Floats
-from amdp.confidence import BernsteinBox, Radius
-from amdp.dynamic_regret import DynamicRegret, measure_dynamic
 from amdp.errors import EmptyConfidenceSet
-from amdp.evolving import Evolving
+from amdp.game.dynamic_regret import DynamicRegret, measure_dynamic
+from amdp.game.evolving import Evolving
+from amdp.game.loop import Game, play
+from amdp.game.rounds import Round
+from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
-from amdp.mdp import Kernel, MarkovPolicies
-from amdp.seeding import Streams
-from amdp.simulation import Game, Round, play
+from amdp.model.confidence import BernsteinBox, Radius
+from amdp.model.domains import MarkovPolicies
+from amdp.model.transitions import Kernel
 
 STEPS, STATES = 4, 3
 CALM, STRONG = 0.1, 0.9  # chance that a swimmer against the current does not advance

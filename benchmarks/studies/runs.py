@@ -9,14 +9,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from amdp import BernsteinBox, Kernel, MarkovPolicies, Radius, delays, instances, losses
-from amdp.algorithms.ftpl import Ftpl, LiteralFtpl
-from amdp.delays import Delays
+from amdp import BernsteinBox, Kernel, MarkovPolicies, Radius, instances, losses
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl
+from amdp.game import delays
+from amdp.game.arenas import Episodic
+from amdp.game.delays import Delays
+from amdp.game.loop import Game, play
+from amdp.game.regret import measure
+from amdp.game.rounds import Round
+from amdp.game.seeding import Streams
 from amdp.instances import Instance
 from amdp.losses import LossSequence
-from amdp.regret import measure
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, Round, play
 
 WORKERS = 2
 LEARNERS: dict[str, type[Ftpl]] = {"fresh": Ftpl, "fixed": LiteralFtpl}

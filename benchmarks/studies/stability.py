@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from amdp.algorithms.ftpl import Ftpl, resampling_limit
-from amdp.algorithms.perturbations import Exponential, Gaussian, Gumbel, Laplace, Perturbation
+from amdp.algorithms.estimators.feedback import Bandit
+from amdp.algorithms.estimators.resampling import SharedResampling
+from amdp.algorithms.ftpl.perturbations import Exponential, Gaussian, Gumbel, Laplace, Perturbation
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl, resampling_limit
 from amdp.arrays import Actions, Floats
-from amdp.estimators import SharedResampling
-from amdp.feedback import Bandit
-from amdp.mdp import Kernel, MarkovPolicies
+from amdp.model.domains import MarkovPolicies
+from amdp.model.transitions import Kernel
 from amdp.verification.worlds import leaders, occupancies
 
 STEPS, STATES, ACTIONS = 3, 2, 2
@@ -58,14 +59,16 @@ class Stability:
         half = np.repeat(means, -(-self.rounds // 2), axis=0)[: self.rounds]  # another law in the second half
         tables = (rng.random(half.shape) < half).astype(np.float64)
         common = learner.perturbation.perturbed(np.zeros(means[0].shape), self.draws, rng)
-        source, chosen, told = learner.start(domain, rng), [], []
+        distribution, chosen, told = learner.start(domain, rng), [], []
         for table in tables:
-            chosen.append(leaders(WORLD, source.total + common))
-            segment = kernel.walk(source.draw(rng), 0, rng.random((STEPS, 2)))
-            after = learner.learn(source, Bandit.told(table, segment, learner.weigh(source, segment, rng)))
-            told.append(after.total - source.total)
-            source = after
-        chosen.append(leaders(WORLD, source.total + common))
+            chosen.append(leaders(WORLD, distribution.total + common))
+            segment = kernel.walk(distribution.draw(rng), 0, rng.random((STEPS, 2)))
+            after = learner.learn(
+                distribution, Bandit.reveal(table, segment, learner.weigh(distribution, segment, rng))
+            )
+            told.append(after.total - distribution.total)
+            distribution = after
+        chosen.append(leaders(WORLD, distribution.total + common))
         return terms(WORLD, chosen, np.array(told), tables) | {"deviation": spread}
 
 

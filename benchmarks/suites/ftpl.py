@@ -11,16 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amdp import Kernel, MarkovPolicies, kernels, losses
-from amdp.algorithms.ftpl import Ftpl, PerturbedLeader
-from amdp.algorithms.perturbations import Laplace
+from amdp.algorithms.estimators.feedback import Bandit
+from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
+from amdp.algorithms.estimators.trials import BATCH
+from amdp.algorithms.ftpl.perturbations import Laplace
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl, PerturbedLeader
 from amdp.arrays import Floats
-from amdp.dynamics import Shape
-from amdp.estimators import GeometricResampling, SharedResampling
-from amdp.feedback import Bandit
-from amdp.regret import measure
-from amdp.seeding import Streams, lanes
-from amdp.simulation import Episodic, Game, play
-from amdp.trials import BATCH
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game, play
+from amdp.game.regret import measure
+from amdp.game.seeding import Streams
+from amdp.kernels.layout import lanes
+from amdp.model.segments import Shape
 from benchmarks import worlds
 from benchmarks.results import Goal, Row, as_long, at_least, at_most, faster
 from benchmarks.timing import Call, Effort, side_by_side
@@ -119,24 +121,24 @@ def _leader(kernel: Kernel, rounds: int, shared: bool) -> tuple[Ftpl, PerturbedL
     domain = MarkovPolicies(kernel)
     learner = Ftpl.tuned(domain, rounds, shared=shared)
     rng = np.random.default_rng(SEED)
-    source = learner.start(domain, rng)
+    distribution = learner.start(domain, rng)
     for _ in range(WARM_UP):
-        segment = kernel.walk(source.draw(rng), 0, rng.random((kernel.shape[0], 2)))
-        weights = learner.weigh(source, segment, rng)
-        source = learner.learn(source, Bandit.told(rng.random(kernel.shape), segment, weights))
-    return learner, source
+        segment = kernel.walk(distribution.draw(rng), 0, rng.random((kernel.shape[0], 2)))
+        weights = learner.weigh(distribution, segment, rng)
+        distribution = learner.learn(distribution, Bandit.reveal(rng.random(kernel.shape), segment, weights))
+    return learner, distribution
 
 
 def _round(kernel: Kernel, shared: bool, rounds: int = ROUNDS) -> Call:
     """One round after the warm-up, always from the same distribution."""
-    learner, source = _leader(kernel, rounds, shared)
+    learner, distribution = _leader(kernel, rounds, shared)
     table = np.random.default_rng(SEED).random(kernel.shape)
     rng = np.random.default_rng(SEED + 1)
 
     def call() -> object:
-        segment = kernel.walk(source.draw(rng), 0, rng.random((kernel.shape[0], 2)))
-        weights = learner.weigh(source, segment, rng)
-        return learner.learn(source, Bandit.told(table, segment, weights))
+        segment = kernel.walk(distribution.draw(rng), 0, rng.random((kernel.shape[0], 2)))
+        weights = learner.weigh(distribution, segment, rng)
+        return learner.learn(distribution, Bandit.reveal(table, segment, weights))
 
     return call
 
@@ -149,19 +151,19 @@ def _kernels_alone(kernel: Kernel, learner: Ftpl, tables: Floats) -> Call:
     """What compiled code does in the same rounds as `_played`, recorded, and nothing else."""
     assert isinstance(learner.perturbation, Laplace)
     assert isinstance(learner.estimator, GeometricResampling | SharedResampling)
-    search = kernels.trials.together if isinstance(learner.estimator, SharedResampling) else kernels.trials.apart
+    search = kernels.trials.shared if isinstance(learner.estimator, SharedResampling) else kernels.trials.per_step
     scale, limit = 1.0 / learner.perturbation.rate, learner.estimator.limit
     streams = Streams.from_seed(SEED)
-    source = learner.start(MarkovPolicies(kernel), streams.learner)
+    distribution = learner.start(MarkovPolicies(kernel), streams.learner)
     rounds = []
     for table in tables:
         seeds = [lanes(deepcopy(streams.learner))]
-        segment = Episodic(kernel).play(source.draw(streams.learner), streams.arena)
+        segment = Episodic(kernel).play(distribution.draw(streams.learner), streams.arena)
         ahead = deepcopy(streams.learner)
         seeds += [lanes(ahead), lanes(ahead)]
-        weights = learner.weigh(source, segment, streams.learner)
-        rounds.append((source.total, segment, seeds))
-        source = learner.learn(source, Bandit.told(table, segment, weights))
+        weights = learner.weigh(distribution, segment, streams.learner)
+        rounds.append((distribution.total, segment, seeds))
+        distribution = learner.learn(distribution, Bandit.reveal(table, segment, weights))
     rows, paths = kernel.rows, kernel.paths
     steps, states, _ = kernel.shape
     drawn, counts = np.empty((steps, 1, states), dtype=np.int32), np.empty(steps)
@@ -181,7 +183,7 @@ def _kernels_alone(kernel: Kernel, learner: Ftpl, tables: Floats) -> Call:
 
 def _printed(kernel: Kernel) -> Call:
     """The printed algorithm: for each step, trial after trial, each a numpy backward induction and a simulation."""
-    _, source = _leader(kernel, ROUNDS, shared=False)
+    _, distribution = _leader(kernel, ROUNDS, shared=False)
     steps, states, _ = kernel.shape
     rate, limit = (
         1.0 / np.sqrt(np.prod(kernel.shape) * ROUNDS),
@@ -190,7 +192,7 @@ def _printed(kernel: Kernel) -> Call:
     rng = np.random.default_rng(SEED + 1)
 
     def leader() -> NDArray[np.int64]:
-        costs = source.total + rng.laplace(scale=1.0 / rate, size=kernel.shape)
+        costs = distribution.total + rng.laplace(scale=1.0 / rate, size=kernel.shape)
         value, policy = np.zeros(states), np.empty((steps, states), dtype=np.int64)
         for h in reversed(range(steps)):
             ahead = costs[h] + (kernel.p[h] @ value if h < steps - 1 else 0.0)

@@ -11,7 +11,7 @@ import numpy as np
 import amdp
 from amdp import Kernel, MarkovPolicies, Pairs, SparseKernel, one_hot
 from amdp.arrays import Costs, Floats
-from amdp.dynamics import Shape
+from amdp.model.segments import Shape
 from amdp.oracles.markov.cvxpy_program import CvxpyProgram
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 from amdp.oracles.markov.pulp_program import PulpProgram

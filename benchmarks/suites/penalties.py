@@ -16,7 +16,7 @@ import scipy
 
 from amdp import BernsteinBox, Kernel, MarkovPolicies, SparseKernel, Status, bind, oracle
 from amdp.arrays import Actions, Floats
-from amdp.dynamics import Dynamics
+from amdp.model.dynamics import Dynamics
 from amdp.oracles.base import PlanningOracle
 from benchmarks.results import Fuzz
 from benchmarks.timing import Effort

@@ -9,7 +9,7 @@ import numpy as np
 import amdp
 from amdp import Kernel, MarkovPolicies, Projector
 from amdp.arrays import Floats
-from amdp.dynamics import Shape
+from amdp.model.segments import Shape
 from amdp.oracles.projection.certificate import box_residual, flow_residual, objective
 from benchmarks import episodes, worlds
 from benchmarks.peers_projections import Configuration, Project

@@ -13,16 +13,17 @@ import numpy as np
 
 import amdp
 from amdp import Plan, Planner, Plans, StationaryPolicies, Status, instances, kernels
-from amdp.algorithms.infinite_horizon import FtplTuning
-from amdp.algorithms.switching import PolicySwitching
+from amdp.algorithms.streams.epochs import FtplTuning
+from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.arrays import Costs, Floats
-from amdp.dynamics import Shape
+from amdp.game.arenas import Continuing
+from amdp.game.loop import Game, play
+from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
-from amdp.mdp import Domain
+from amdp.model.domains import Domain
+from amdp.model.segments import Shape
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
 from amdp.oracles.stationary.planning import StationaryPlanner, Watch
-from amdp.seeding import Streams
-from amdp.simulation import Continuing, Game, play
 from benchmarks.results import Goal, Row, at_least, faster
 from benchmarks.stationary_worlds import world
 from benchmarks.timing import Call, Effort, Times, side_by_side

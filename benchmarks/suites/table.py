@@ -16,13 +16,14 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from amdp.algorithms.catalog import TABLE, Efficiency, Setting, Transitions
-from amdp.algorithms.catalog import Row as Stated
+from amdp.algorithms.paper_table import TABLE, Efficiency, Setting, Transitions
+from amdp.algorithms.paper_table import Row as Stated
 from amdp.experiments.ladders import Ladder, slope, spec_of
 from amdp.experiments.match import Match, arrange
 from amdp.experiments.table_1 import ladders
-from amdp.seeding import Streams
-from amdp.simulation import Round, play
+from amdp.game.loop import play
+from amdp.game.rounds import Round
+from amdp.game.seeding import Streams
 from benchmarks.results import Row, at_most
 from benchmarks.timing import Effort, side_by_side
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from amdp import threads
-from amdp.kernels import blas
+from amdp.kernels import blas, threads
 from amdp.kernels.products import multiply
 from benchmarks.results import Row, at_least, faster
 from benchmarks.timing import Call, Effort, Times

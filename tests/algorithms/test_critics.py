@@ -13,14 +13,22 @@ from plain_policies import plain_costs_to_go, trajectories
 from worlds import KINDS, box_around, kernel_inside, random_kernel, random_policies, seeds, shapes
 
 from amdp import BernsteinBox, InvalidInput, Kernel, MarkovPolicies, Segment, occupancy
-from amdp.algorithms.critics import DilatedBonus, Evaluation, KeptWeights, LossToGo, costs_to_go, visit_bounds
-from amdp.algorithms.measures import PlayedPolicy
-from amdp.algorithms.policy_optimization import PolicyOptimization
+from amdp.algorithms.estimators.feedback import Bandit, Weights
+from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.occupancy.measures import PlayedPolicy
+from amdp.algorithms.policy_optimization.critics import (
+    DilatedBonus,
+    Evaluation,
+    KeptWeights,
+    LossToGo,
+    costs_to_go,
+    visit_bounds,
+)
+from amdp.algorithms.policy_optimization.learners import PolicyOptimization
 from amdp.arrays import Floats
-from amdp.deviation import L1Ball
-from amdp.dynamics import Dynamics, Shape
-from amdp.feedback import Bandit, Weights
-from amdp.weighting import ImplicitExploration, ImportanceWeighting
+from amdp.model.dynamics import Dynamics
+from amdp.model.l1_ball import L1Ball
+from amdp.model.segments import Shape
 
 SHAPE = (3, 2, 2)
 
@@ -42,14 +50,14 @@ def learned_scores(
     """The mean score, the mean square of scores, and the policy, over all trajectories of a round in mid-game."""
     rng = np.random.default_rng(0)
     begun = learner.start(MarkovPolicies(told), rng)
-    source = replace(begun, total=rng.normal(size=kernel.shape) / learner.rate)
+    distribution = replace(begun, total=rng.normal(size=kernel.shape) / learner.rate)
     mean, square = np.zeros(kernel.shape), np.zeros(kernel.shape)
-    for segment, chance in trajectories(kernel, source.playing.policy):
-        weights = learner.weigh(source, segment, rng)
-        scores = learner.learn(source, Bandit.told(table, segment, weights)).total - source.total
+    for segment, chance in trajectories(kernel, distribution.playing.policy):
+        weights = learner.weigh(distribution, segment, rng)
+        scores = learner.learn(distribution, Bandit.reveal(table, segment, weights)).total - distribution.total
         mean += chance * scores
         square += chance * scores**2
-    return mean, square, source.playing.policy
+    return mean, square, distribution.playing.policy
 
 
 # --- costs to go ------------------------------------------------------------------------------------------------------
@@ -249,7 +257,7 @@ def test_kept_weights_keep_their_table() -> None:
 def test_feedback_without_its_table_is_refused() -> None:
     kernel, _, _, table = world(6)
     learner = PolicyOptimization(0.1, Evaluation(ImportanceWeighting()))
-    source = learner.start(MarkovPolicies(kernel), np.random.default_rng(0))
+    distribution = learner.start(MarkovPolicies(kernel), np.random.default_rng(0))
     segment = Segment(np.zeros(3, int), np.zeros(3, int))
     with pytest.raises(InvalidInput, match="keep no table of their round"):
-        learner.learn(source, Bandit.told(table, segment, Weights(np.ones(3))))
+        learner.learn(distribution, Bandit.reveal(table, segment, Weights(np.ones(3))))

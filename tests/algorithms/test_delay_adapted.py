@@ -9,17 +9,20 @@ from hypothesis import given, settings
 from numpy.testing import assert_array_equal
 from worlds import random_kernel, seeds
 
-from amdp import BernsteinBox, InvalidInput, Kernel, MarkovPolicies, Radius, Segment, delays
-from amdp.algorithms.delay_adapted import DelayAdaptedFtpl, DelayAdaptedResampling, RememberingLeader
-from amdp.algorithms.ftpl import Ftpl, PerturbedLeader
-from amdp.algorithms.perturbations import Exponential, Gaussian, Gumbel, Laplace
-from amdp.algorithms.recipes import NOISES, learner
+from amdp import BernsteinBox, InvalidInput, Kernel, MarkovPolicies, Radius, Segment
+from amdp.algorithms.estimators.feedback import Bandit, Weights
+from amdp.algorithms.estimators.resampling import SharedResampling
+from amdp.algorithms.ftpl.delay_adapted import DelayAdaptedFtpl, DelayAdaptedResampling, RememberingLeader
+from amdp.algorithms.ftpl.perturbations import Exponential, Gaussian, Gumbel, Laplace
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl, PerturbedLeader
+from amdp.algorithms.ftpl.recipes import NOISES
+from amdp.algorithms.named import learner
 from amdp.arrays import Floats
-from amdp.estimators import SharedResampling
-from amdp.feedback import Bandit, Weights
+from amdp.game import delays
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game, play
+from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
 from amdp.verification.known import first_leads
 
 ARM = Segment(np.array([0]), np.array([0]))
@@ -55,9 +58,13 @@ def told(domain: MarkovPolicies, total: Floats, seed: int) -> tuple[RememberingL
     """A distribution, a segment of a policy from it, and its feedback."""
     rng = np.random.default_rng(seed)
     recipe = DelayAdaptedFtpl(Laplace(0.3), DelayAdaptedResampling(20))
-    source = replace(recipe.start(domain, rng), total=total, rounds=int(rng.integers(100)))
-    segment = Episodic(domain.dynamics).play(source.draw(rng), rng)  # type: ignore[arg-type]
-    return source, segment, Bandit.told(rng.random(domain.shape), segment, recipe.weigh(source, segment, rng))
+    distribution = replace(recipe.start(domain, rng), total=total, rounds=int(rng.integers(100)))
+    segment = Episodic(domain.dynamics).play(distribution.draw(rng), rng)  # type: ignore[arg-type]
+    return (
+        distribution,
+        segment,
+        Bandit.reveal(rng.random(domain.shape), segment, recipe.weigh(distribution, segment, rng)),
+    )
 
 
 @settings(max_examples=25)
@@ -65,11 +72,11 @@ def told(domain: MarkovPolicies, total: Floats, seed: int) -> tuple[RememberingL
 def test_nothing_is_adapted_if_nothing_was_learned_in_between(seed: int) -> None:
     rng = np.random.default_rng(seed)
     domain = MarkovPolicies(random_kernel("dense", (3, 3, 2), rng))
-    source, segment, feedback = told(domain, 5.0 * rng.random(domain.shape), seed)
-    plain = source.total.copy()
+    distribution, segment, feedback = told(domain, 5.0 * rng.random(domain.shape), seed)
+    plain = distribution.total.copy()
     plain[segment.places] += feedback.weights.values * feedback.losses
-    later = replace(source, rounds=source.rounds + 7)
-    assert_array_equal(DelayAdaptedResampling(20).add(source.total, feedback, later), plain)
+    later = replace(distribution, rounds=distribution.rounds + 7)
+    assert_array_equal(DelayAdaptedResampling(20).add(distribution.total, feedback, later), plain)
 
 
 @settings(max_examples=25)
@@ -77,8 +84,8 @@ def test_nothing_is_adapted_if_nothing_was_learned_in_between(seed: int) -> None
 def test_a_delay_makes_weights_smaller_never_larger(seed: int) -> None:
     rng = np.random.default_rng(seed)
     domain = MarkovPolicies(random_kernel("dense", (3, 3, 2), rng))
-    source, segment, feedback = told(domain, np.zeros(domain.shape), seed)
-    later = replace(source, total=20.0 * rng.random(domain.shape))
+    distribution, segment, feedback = told(domain, np.zeros(domain.shape), seed)
+    later = replace(distribution, total=20.0 * rng.random(domain.shape))
     found = DelayAdaptedResampling(20).add(np.zeros(domain.shape), feedback, later)[segment.places]
     assert (found <= feedback.weights.values * feedback.losses).all()
     assert (found >= feedback.losses).all()  # a count is at least 1
@@ -98,8 +105,8 @@ def test_a_game_with_delays_is_that_of_a_loop_by_hand() -> None:
     total, waiting = np.zeros(domain.shape), {}
 
     def counts(costs: Floats, segment: Segment, k: int) -> Weights:
-        source = PerturbedLeader(planner, Laplace(0.5), costs)
-        return SharedResampling(limit).weigh(source, segment, np.random.default_rng([seed, k]))
+        distribution = PerturbedLeader(planner, Laplace(0.5), costs)
+        return SharedResampling(limit).weigh(distribution, segment, np.random.default_rng([seed, k]))
 
     for k, one in enumerate(played):
         assert_array_equal(one.policy, PerturbedLeader(planner, Laplace(0.5), total).draw(luck))
@@ -111,9 +118,9 @@ def test_a_game_with_delays_is_that_of_a_loop_by_hand() -> None:
 
 
 def test_every_round_has_luck_of_its_own() -> None:
-    source = bandit(-2.0)
-    assert len({float(weight(source, source, k)) for k in range(40)}) > 3
-    assert source.luck(3).random() == replace(source, rounds=9).luck(3).random()
+    distribution = bandit(-2.0)
+    assert len({float(weight(distribution, distribution, k)) for k in range(40)}) > 3
+    assert distribution.luck(3).random() == replace(distribution, rounds=9).luck(3).random()
 
 
 def test_the_recipe_is_tuned_as_plain_ftpl_and_states_no_bound() -> None:

@@ -8,18 +8,20 @@ import pytest
 from numpy.testing import assert_array_equal
 from worlds import random_rows
 
-from amdp import BernsteinBox, InvalidInput, Kernel, MarkovPolicies, Radius, Segment, delays
+from amdp import BernsteinBox, InvalidInput, Kernel, MarkovPolicies, Radius, Segment
 from amdp.algorithms.base import Learner
 from amdp.algorithms.doubling import Life, UnknownDelay, UnknownRounds
-from amdp.algorithms.ftpl import Ftpl, PerturbedLeader, follow_the_perturbed_leader
-from amdp.algorithms.perturbations import Laplace
-from amdp.delays import Delays
-from amdp.estimators import SharedResampling
-from amdp.feedback import Bandit, Feedback, FullInformation, Weights
+from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
+from amdp.algorithms.estimators.resampling import SharedResampling
+from amdp.algorithms.ftpl.perturbations import Laplace
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl, PerturbedLeader, follow_the_perturbed_leader
+from amdp.game import delays
+from amdp.game.arenas import Episodic
+from amdp.game.delays import Delays
+from amdp.game.loop import Game, play
+from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
-from amdp.mdp import Domain
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
+from amdp.model.domains import Domain
 
 SHAPE = (3, 2, 2)
 
@@ -88,21 +90,21 @@ def test_each_life_starts_with_no_estimates_and_its_own_noise() -> None:
     for before, after in zip(seen := lives(UnknownRounds(Maker()), game, domain), seen[1:], strict=False):
         if after.number == before.number:
             continue
-        assert isinstance(after.source, PerturbedLeader)
-        assert after.source.perturbation == Laplace(1.0 / after.guess)
-        assert not after.source.total.any()
+        assert isinstance(after.distribution, PerturbedLeader)
+        assert after.distribution.perturbation == Laplace(1.0 / after.guess)
+        assert not after.distribution.total.any()
         assert after.outstanding == after.used == 0
 
 
 def test_feedback_of_an_earlier_life_is_dropped_and_that_of_this_life_is_used() -> None:
     game, domain = world(30, delays.fixed(30, 2))
     for k, life in enumerate(lives(UnknownRounds(Maker()), game, domain)):
-        assert isinstance(life.source, PerturbedLeader)
+        assert isinstance(life.distribution, PerturbedLeader)
         # Life n began with round 2^n - 1; at the start of round k the feedback of the rounds up to k - 3 is there.
         begun = 2**life.number - 1
         known = max(0, k - 2 - begun)
         assert life.outstanding == k - begun - known
-        assert bool(life.source.total.any()) == (known > 0)
+        assert bool(life.distribution.total.any()) == (known > 0)
 
 
 def test_dropped_feedback_leaves_a_life_as_it_was() -> None:

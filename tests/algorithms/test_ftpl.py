@@ -15,7 +15,11 @@ from scipy import special, stats
 from worlds import ORACLES, random_kernel, random_rows, seeds
 
 from amdp import BernsteinBox, InvalidInput, Kernel, MarkovPolicies, Radius, Segment, Status, Unsolved, bind, values
-from amdp.algorithms.ftpl import (
+from amdp.algorithms.estimators.base import WholeTable
+from amdp.algorithms.estimators.feedback import Bandit, FullInformation, Weights
+from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
+from amdp.algorithms.ftpl.perturbations import Exponential, Fill, Gaussian, Gumbel, Laplace, Perturbation
+from amdp.algorithms.ftpl.perturbed_leader import (
     Ftpl,
     LiteralFtpl,
     PerturbedLeader,
@@ -23,16 +27,15 @@ from amdp.algorithms.ftpl import (
     laplace_rate,
     resampling_limit,
 )
-from amdp.algorithms.perturbations import Exponential, Fill, Gaussian, Gumbel, Laplace, Perturbation
 from amdp.arrays import Costs, Floats
-from amdp.estimators import GeometricResampling, SharedResampling, WholeTable
-from amdp.feedback import Bandit, FullInformation, Weights
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game, play
+from amdp.game.rounds import Round
+from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
-from amdp.mdp import Domain
+from amdp.model.domains import Domain
 from amdp.oracles.base import Planner, Plans
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, Round, play
 
 SIGMAS = 5.5  # a false alarm in 26 million draws of a normal number
 NOTHING = Weights(np.empty(0))
@@ -112,8 +115,8 @@ def test_two_policies_of_the_paper_have_its_chances_in_closed_form() -> None:
 @pytest.mark.parametrize("losses", [BEFORE, BEFORE + NEW])
 def test_two_policies_of_the_paper_are_drawn_with_these_chances(losses: Floats) -> None:
     n, expected = 150_000, below(losses[0] - losses[2])
-    source = leader(two_policies(), OnThreeStates(ETA), table_of(losses))
-    drawn = source.sample(n, np.random.default_rng(2))
+    distribution = leader(two_policies(), OnThreeStates(ETA), table_of(losses))
+    drawn = distribution.sample(n, np.random.default_rng(2))
     assert (drawn[:, 1, 1:4] == 0).all()
     first = (drawn[:, 0, 0] == 0).mean()
     error = sqrt(expected * (1 - expected) / n)
@@ -194,9 +197,9 @@ def test_second_arm_of_a_bandit_game_follows_the_law_of_counts_and_noise() -> No
 
 
 def test_draw_is_one_sample() -> None:
-    source = leader(domain_of((3, 2, 2)), Laplace(1.0), np.zeros((3, 2, 2)))
-    drawn = source.draw(np.random.default_rng(5))
-    assert_array_equal(drawn.argmax(axis=-1), source.sample(1, np.random.default_rng(5))[0])
+    distribution = leader(domain_of((3, 2, 2)), Laplace(1.0), np.zeros((3, 2, 2)))
+    drawn = distribution.draw(np.random.default_rng(5))
+    assert_array_equal(drawn.argmax(axis=-1), distribution.sample(1, np.random.default_rng(5))[0])
     assert_array_equal(drawn.sum(axis=-1), np.ones((3, 2)))
 
 
@@ -215,13 +218,13 @@ def test_being_the_leader_costs_no_more_than_any_policy_on_every_path(seed: int,
     tables = np.random.default_rng(seed).random((rounds, 3, 3, 2))
     rng = np.random.default_rng(seed)
     learner = LiteralFtpl(Laplace(rate), WholeTable())
-    source = learner.start(domain, rng)
-    paid = cost_of(domain, source.draw(rng), source.noise)
+    distribution = learner.start(domain, rng)
+    paid = cost_of(domain, distribution.draw(rng), distribution.noise)
     segment = Segment(np.zeros(3, np.int64), np.zeros(3, np.int64))
     for table in tables:
-        source = learner.learn(source, FullInformation.told(table, segment, NOTHING))  # type: ignore[assignment]
-        paid += cost_of(domain, source.draw(rng), table)
-    best = bind("enumeration", domain).minimize((source.noise + tables.sum(axis=0))[None]).objective[0]
+        distribution = learner.learn(distribution, FullInformation.reveal(table, segment, NOTHING))  # type: ignore[assignment]
+        paid += cost_of(domain, distribution.draw(rng), table)
+    best = bind("enumeration", domain).minimize((distribution.noise + tables.sum(axis=0))[None]).objective[0]
     assert paid <= best + 1e-9 * max(1.0, abs(best))
 
 
@@ -255,8 +258,8 @@ def test_an_arm_that_is_behind_loses_no_more_than_the_lemma_allows() -> None:
     assert after / before == pytest.approx(0.515, abs=0.03)
 
 
-def policy_chances(source: PerturbedLeader, n: int, seed: int) -> Floats:
-    drawn = source.sample(n, np.random.default_rng(seed))
+def policy_chances(distribution: PerturbedLeader, n: int, seed: int) -> Floats:
+    drawn = distribution.sample(n, np.random.default_rng(seed))
     code = drawn[:, 0, 0] * 4 + drawn[:, 1, 0] * 2 + drawn[:, 1, 1]
     return np.bincount(code, minlength=8) / n
 
@@ -308,43 +311,43 @@ def test_rounds_below_one_and_negative_delays_are_refused(rounds: int, delay: in
 def test_literal_learner_plays_the_same_until_it_learns_and_fresh_noise_does_not() -> None:
     domain, rng = domain_of((3, 3, 3)), np.random.default_rng(1)
     for kind, policies in ((LiteralFtpl, 1), (Ftpl, 20)):
-        source = kind(Laplace(1.0), WholeTable()).start(domain, rng)
-        assert len({source.draw(rng).tobytes() for _ in range(20)}) == policies
+        distribution = kind(Laplace(1.0), WholeTable()).start(domain, rng)
+        assert len({distribution.draw(rng).tobytes() for _ in range(20)}) == policies
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_literal_learner_plays_the_cheapest_policy_for_its_losses_and_its_noise(seed: int) -> None:
     domain, rng = domain_of((3, 2, 2), seed), np.random.default_rng(seed)
-    source = replace(LiteralFtpl(Laplace(1.0), WholeTable()).start(domain, rng), total=rng.random((3, 2, 2)))
-    best = bind("enumeration", domain).minimize((source.total + source.noise)[None]).objective[0]
-    assert cost_of(domain, source.draw(rng), source.total + source.noise) == pytest.approx(best)
-    assert stats.kstest(np.abs(source.noise).reshape(-1), stats.expon.cdf).pvalue > 1e-6
+    distribution = replace(LiteralFtpl(Laplace(1.0), WholeTable()).start(domain, rng), total=rng.random((3, 2, 2)))
+    best = bind("enumeration", domain).minimize((distribution.total + distribution.noise)[None]).objective[0]
+    assert cost_of(domain, distribution.draw(rng), distribution.total + distribution.noise) == pytest.approx(best)
+    assert stats.kstest(np.abs(distribution.noise).reshape(-1), stats.expon.cdf).pvalue > 1e-6
 
 
 def test_learning_makes_a_new_distribution_and_keeps_the_old_one() -> None:
     domain, learner = domain_of((2, 2, 2)), Ftpl(Laplace(1.0), WholeTable())
-    source = learner.start(domain, np.random.default_rng(0))
+    distribution = learner.start(domain, np.random.default_rng(0))
     segment = Segment(np.zeros(2, np.int64), np.zeros(2, np.int64))
-    learned = learner.learn(source, FullInformation.told(np.ones((2, 2, 2)), segment, NOTHING))
-    assert_array_equal(source.total, np.zeros((2, 2, 2)))
+    learned = learner.learn(distribution, FullInformation.reveal(np.ones((2, 2, 2)), segment, NOTHING))
+    assert_array_equal(distribution.total, np.zeros((2, 2, 2)))
     assert_array_equal(learned.total, np.ones((2, 2, 2)))
 
 
 def test_wrong_kind_of_feedback_is_refused() -> None:
     domain, learner = domain_of((2, 2, 2)), Ftpl(Laplace(1.0), GeometricResampling(3))
-    source = learner.start(domain, np.random.default_rng(0))
+    distribution = learner.start(domain, np.random.default_rng(0))
     segment = Segment(np.zeros(2, np.int64), np.zeros(2, np.int64))
     with pytest.raises(InvalidInput, match="GeometricResampling understands Bandit, not FullInformation"):
-        learner.learn(source, FullInformation.told(np.ones((2, 2, 2)), segment, NOTHING))
+        learner.learn(distribution, FullInformation.reveal(np.ones((2, 2, 2)), segment, NOTHING))
     with pytest.raises(InvalidInput, match="WholeTable understands FullInformation, not Bandit"):
-        Ftpl(Laplace(1.0), WholeTable()).learn(source, Bandit(segment, Weights(np.ones(2)), np.ones(2)))
+        Ftpl(Laplace(1.0), WholeTable()).learn(distribution, Bandit(segment, Weights(np.ones(2)), np.ones(2)))
 
 
 def test_a_box_narrows_as_segments_are_seen_and_a_kernel_stays() -> None:
     domain, learner = domain_of((2, 2, 2)), Ftpl(Laplace(1.0), GeometricResampling(3))
     segment = Segment(np.array([0, 1]), np.array([0, 1]))
-    source = learner.start(domain, np.random.default_rng(0))
-    assert learner.observe(source, segment) is source
+    distribution = learner.start(domain, np.random.default_rng(0))
+    assert learner.observe(distribution, segment) is distribution
     radius = Radius(log_term=1.0, spread=1.0, offset=0.1)
     boxed = learner.start(MarkovPolicies(BernsteinBox.vacuous((2, 2, 2), radius)), np.random.default_rng(0))
     narrowed = learner.observe(boxed, segment)

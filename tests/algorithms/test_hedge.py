@@ -20,23 +20,25 @@ from amdp import (
     Radius,
     Segment,
     StationaryPolicies,
-    delays,
     instances,
     losses,
     occupancy,
     one_hot,
 )
 from amdp.algorithms import bounds
+from amdp.algorithms.estimators.base import WholeTable
+from amdp.algorithms.estimators.feedback import Bandit, FullInformation, Weights
+from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
 from amdp.algorithms.hedge import Hedge, Mixture, WeightedPolicies, count_policies, experts
 from amdp.arrays import Floats
-from amdp.dynamics import Shape
-from amdp.estimators import GeometricResampling, SharedResampling, WholeTable
-from amdp.feedback import Bandit, FullInformation, Weights
-from amdp.mdp import Domain
-from amdp.regret import measure
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
-from amdp.weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
+from amdp.game import delays
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game, play
+from amdp.game.regret import measure
+from amdp.game.seeding import Streams
+from amdp.model.domains import Domain
+from amdp.model.segments import Shape
 
 SHAPE = (2, 2, 2)
 NOTHING = Weights(np.empty(0))
@@ -129,21 +131,21 @@ def test_policies_pay_what_plain_recursion_says(seed: int, width: float | None) 
 def test_chances_are_the_exponentials_of_what_was_paid(seed: int) -> None:
     rng = np.random.default_rng(seed)
     domain = domain_of((3, 2, 2), seed)
-    source = started(Hedge(0.7, WholeTable()), domain)
+    distribution = started(Hedge(0.7, WholeTable()), domain)
     tables = rng.random((4, 3, 2, 2))
     for table in tables:
-        source = Hedge(0.7, WholeTable()).learn(source, told(table))
+        distribution = Hedge(0.7, WholeTable()).learn(distribution, told(table))
     paid = np.array([plain_values(domain, tables.sum(axis=0), policy)[0, 0] for policy in experts(domain).actions])
     expected = np.exp(-0.7 * paid)
-    assert_allclose(source.mixture.chances, expected / expected.sum(), rtol=1e-10)
+    assert_allclose(distribution.mixture.chances, expected / expected.sum(), rtol=1e-10)
 
 
 def test_weights_of_any_size_stay_numbers() -> None:
     domain = domain_of(SHAPE)
     learner = Hedge(1.0, WholeTable())
-    source = learner.learn(started(learner, domain), told(np.full(SHAPE, 1e6) * np.arange(8).reshape(SHAPE)))
-    assert source.mixture.chances.sum() == pytest.approx(1.0)
-    assert source.draw(np.random.default_rng(0)).shape == SHAPE
+    distribution = learner.learn(started(learner, domain), told(np.full(SHAPE, 1e6) * np.arange(8).reshape(SHAPE)))
+    assert distribution.mixture.chances.sum() == pytest.approx(1.0)
+    assert distribution.draw(np.random.default_rng(0)).shape == SHAPE
 
 
 def test_one_step_and_one_state_is_exp3() -> None:
@@ -151,36 +153,36 @@ def test_one_step_and_one_state_is_exp3() -> None:
     arms, rate, gamma = 3, 0.3, 0.05
     domain = MarkovPolicies(Kernel(np.ones((1, 1, arms, 1))))
     learner = Hedge(rate, ImplicitExploration(gamma))
-    source, rng = started(learner, domain), np.random.default_rng(3)
+    distribution, rng = started(learner, domain), np.random.default_rng(3)
     sums, waiting = np.zeros(arms), []
     for k in range(60):
         chances = np.exp(-rate * sums) / np.exp(-rate * sums).sum()
-        assert_allclose(source.mixture.chances, chances, rtol=1e-10)
+        assert_allclose(distribution.mixture.chances, chances, rtol=1e-10)
         arm = int(rng.integers(arms))
         segment = Segment(np.array([0]), np.array([arm]))
-        waiting.append((arm, rng.random(), chances[arm], segment, learner.weigh(source, segment, rng)))
-        source = learner.observe(source, segment)
+        waiting.append((arm, rng.random(), chances[arm], segment, learner.weigh(distribution, segment, rng)))
+        distribution = learner.observe(distribution, segment)
         if k % 3 == 2:  # three at a time, the oldest two rounds late
             for pulled, loss, chance, seen, weights in waiting:
                 sums[pulled] += loss / (chance + gamma)
-                source = learner.learn(source, Bandit(seen, weights, np.array([loss])))
+                distribution = learner.learn(distribution, Bandit(seen, weights, np.array([loss])))
             waiting.clear()
 
 
 def test_the_order_of_arrivals_does_not_matter() -> None:
     domain = MarkovPolicies(BernsteinBox.vacuous(SHAPE, Radius.paper(SHAPE, 100, scale=0.05)))
     learner = Hedge(0.2, DelayAdapted(0.1))
-    source, rng = started(learner, domain), np.random.default_rng(4)
+    distribution, rng = started(learner, domain), np.random.default_rng(4)
     feedbacks = []
     for _ in range(6):
         segment = Segment(rng.integers(2, size=2), rng.integers(2, size=2))
-        feedbacks.append(Bandit(segment, learner.weigh(source, segment, rng), rng.random(2)))
-        source = learner.observe(source, segment)
-    forwards = backwards = source
+        feedbacks.append(Bandit(segment, learner.weigh(distribution, segment, rng), rng.random(2)))
+        distribution = learner.observe(distribution, segment)
+    forwards = backwards = distribution
     for one, other in zip(feedbacks, reversed(feedbacks), strict=True):
         forwards, backwards = learner.learn(forwards, one), learner.learn(backwards, other)
     assert_allclose(forwards.mixture.chances, backwards.mixture.chances, rtol=1e-12)
-    assert (source.paid == 0).all(), "states are values: the old one is what it was"
+    assert (distribution.paid == 0).all(), "states are values: the old one is what it was"
 
 
 def test_delay_adapted_asks_the_mixture_and_the_box_of_the_round_of_arrival() -> None:
@@ -188,13 +190,13 @@ def test_delay_adapted_asks_the_mixture_and_the_box_of_the_round_of_arrival() ->
     learner = Hedge(0.5, DelayAdapted(0.1))
     first, rng = started(learner, domain), np.random.default_rng(8)
     early, table = Segment(np.array([0, 1]), np.array([1, 0])), np.ones(SHAPE)
-    late = Bandit.told(table, early, learner.weigh(first, early, rng))
+    late = Bandit.reveal(table, early, learner.weigh(first, early, rng))
     second = learner.observe(first, early)
     dynamics = second.domain.dynamics
     assert isinstance(dynamics, BernsteinBox)
     assert dynamics.upper[0, 0, 1, 0] < 0.5, "the box narrows at once"
     again = Segment(np.array([0, 1]), np.array([1, 1]))
-    prompt = Bandit.told(table, again, learner.weigh(second, again, rng))
+    prompt = Bandit.reveal(table, again, learner.weigh(second, again, rng))
     third = learner.learn(learner.observe(second, again), prompt)
     last = learner.observe(third, Segment(np.array([0, 0]), np.array([0, 0])))
     assert (last.mixture.visits(early.pairs) < third.mixture.visits(early.pairs) - 0.01).any(), "already the next round"
@@ -229,7 +231,7 @@ def test_importance_weights_of_the_mixture_have_the_losses_as_their_mean(seed: i
     for chance, segment in trajectories(domain, mixture):
         if chance > 0:
             weights = ImportanceWeighting().weigh(mixture, segment, np.random.default_rng(0))
-            estimate = ImportanceWeighting().add(np.zeros(SHAPE), Bandit.told(table, segment, weights), mixture)
+            estimate = ImportanceWeighting().add(np.zeros(SHAPE), Bandit.reveal(table, segment, weights), mixture)
             mean += chance * estimate
             second += chance * float(mixture.chances @ mixture.experts.pay(estimate) ** 2)
     reached = mixture.visits(Pairs.all(SHAPE)).reshape(SHAPE) > 0
@@ -254,12 +256,12 @@ def test_resampling_counts_have_the_mean_that_their_chance_says(
     estimator: GeometricResampling | SharedResampling,
 ) -> None:
     domain = domain_of(SHAPE)
-    source = started(Hedge(0.1, estimator), domain)
+    distribution = started(Hedge(0.1, estimator), domain)
     segment = Segment(np.array([0, 1]), np.array([1, 0]))
     rng = np.random.default_rng(7)
     n = 3_000
-    counts = np.array([estimator.weigh(source.mixture, segment, rng).values for _ in range(n)])
-    q = source.mixture.visits(Pairs(*segment.places))
+    counts = np.array([estimator.weigh(distribution.mixture, segment, rng).values for _ in range(n)])
+    q = distribution.mixture.visits(Pairs(*segment.places))
     expected = (1 - (1 - q) ** 20) / q
     assert (np.abs(counts.mean(axis=0) - expected) < 5.5 * counts.std(axis=0) / sqrt(n)).all()
 
@@ -360,6 +362,8 @@ def test_a_rate_that_means_nothing_is_refused(rate: float) -> None:
 
 def test_the_other_kind_of_feedback_is_refused() -> None:
     learner = Hedge(0.1, WholeTable())
-    source = started(learner, domain_of(SHAPE))
+    distribution = started(learner, domain_of(SHAPE))
     with pytest.raises(InvalidInput, match="WholeTable understands FullInformation, not Bandit"):
-        learner.learn(source, Bandit(Segment(np.zeros(2, int), np.zeros(2, int)), Weights(np.ones(2)), np.ones(2)))
+        learner.learn(
+            distribution, Bandit(Segment(np.zeros(2, int), np.zeros(2, int)), Weights(np.ones(2)), np.ones(2))
+        )

@@ -20,7 +20,6 @@ from amdp import (
     Radius,
     Segment,
     Unsolved,
-    delays,
     instances,
     losses,
     one_hot,
@@ -29,20 +28,24 @@ from amdp import (
 from amdp.algorithms import bounds
 from amdp.algorithms.base import Learner
 from amdp.algorithms.doubling import UnknownRounds
-from amdp.algorithms.measures import EveryRound, TiltedMeasure, WhenDoubled
-from amdp.algorithms.mirror_descent import MirrorDescent
-from amdp.algorithms.recipes import learner as recipe
+from amdp.algorithms.estimators.base import WholeTable
+from amdp.algorithms.estimators.feedback import Bandit, FullInformation, Weights
+from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.named import learner as recipe
+from amdp.algorithms.occupancy.measures import EveryRound, TiltedMeasure, WhenDoubled
+from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
 from amdp.arrays import Floats
-from amdp.dynamics import Shape
-from amdp.estimators import WholeTable
-from amdp.feedback import Bandit, FullInformation, Weights
+from amdp.game import delays
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game, play
+from amdp.game.regret import measure
+from amdp.game.rounds import Round
+from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
-from amdp.mdp import Domain, SingleKernel
+from amdp.model.domains import Domain
+from amdp.model.segments import Shape
+from amdp.model.transitions import SingleKernel
 from amdp.oracles.projection.base import Projection, ProjectionOracle, Projector, projection
-from amdp.regret import measure
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, Round, play
-from amdp.weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
 
 FAST = "newton"
 SHAPE = (3, 3, 2)
@@ -65,9 +68,9 @@ def told(table: Floats) -> FullInformation:
     return FullInformation(NOWHERE, Weights(np.empty(0)), table)
 
 
-def after(learner: MirrorDescent, source: TiltedMeasure, table: Floats) -> TiltedMeasure:
+def after(learner: MirrorDescent, distribution: TiltedMeasure, table: Floats) -> TiltedMeasure:
     """The state after one more round with full information."""
-    return learner.learn(learner.observe(source, NOWHERE), told(table))
+    return learner.learn(learner.observe(distribution, NOWHERE), told(table))
 
 
 def walked(
@@ -75,17 +78,17 @@ def walked(
 ) -> Iterator[TiltedMeasure]:
     """The states from which each round is played; the loop of `play`, with the states in sight."""
     streams = Streams.from_seed(1)
-    source = learner.start(domain, streams.learner)
+    distribution = learner.start(domain, streams.learner)
     arena = Episodic(kernel, domain.initial)
     when = late or delays.none(len(tables))
     waiting = {}
     for k in range(len(tables)):
-        yield source
-        segment = arena.play(source.draw(streams.learner), streams.arena)
-        waiting[k] = (segment, learner.weigh(source, segment, streams.learner))
-        source = learner.observe(source, segment)
+        yield distribution
+        segment = arena.play(distribution.draw(streams.learner), streams.arena)
+        waiting[k] = (segment, learner.weigh(distribution, segment, streams.learner))
+        distribution = learner.observe(distribution, segment)
         for j in when.arrivals(k):
-            source = learner.learn(source, Bandit.told(tables[j], *waiting.pop(int(j))))
+            distribution = learner.learn(distribution, Bandit.reveal(tables[j], *waiting.pop(int(j))))
 
 
 def tables_of(shape: Shape, rounds: int, seed: int = 3) -> Floats:
@@ -93,11 +96,11 @@ def tables_of(shape: Shape, rounds: int, seed: int = 3) -> Floats:
 
 
 def measures(states: Iterator[TiltedMeasure]) -> Floats:
-    return np.array([source.projection.measure for source in states])
+    return np.array([distribution.projection.measure for distribution in states])
 
 
 def policies(states: Iterator[TiltedMeasure]) -> Floats:
-    return np.array([source.playing.policy for source in states])
+    return np.array([distribution.playing.policy for distribution in states])
 
 
 # --- O-REPS -----------------------------------------------------------------------------------------------------------
@@ -108,8 +111,8 @@ def test_measures_of_a_run_are_occupancies_of_their_policies(kind: str) -> None:
     domain = domain_of(kind=kind)
     learner = MirrorDescent(0.3, ImportanceWeighting(), FAST)
     assert isinstance(domain.dynamics, SingleKernel)
-    for source in walked(learner, domain, domain.dynamics, tables_of(SHAPE, 25)):
-        mu, policy = source.projection.measure, source.playing.policy
+    for distribution in walked(learner, domain, domain.dynamics, tables_of(SHAPE, 25)):
+        mu, policy = distribution.projection.measure, distribution.playing.policy
         assert_allclose(mu.sum(axis=(1, 2)), 1.0, atol=1e-9)
         assert_allclose(mu, domain.dynamics.occupancy(policy[None], 0)[0], atol=1e-8)
         cost = np.random.default_rng(1).random(SHAPE)
@@ -146,25 +149,25 @@ def test_the_start_is_within_h_log_sa_of_every_policy(seed: int) -> None:
 
 def test_a_rate_of_zero_leaves_the_measure_as_it_is() -> None:
     learner = MirrorDescent(0.0, WholeTable(), FAST)
-    source = started(learner, domain_of())
-    moved = after(learner, source, np.random.default_rng(1).random(SHAPE))
-    assert_allclose(moved.projection.measure, source.projection.measure, atol=1e-12)
+    distribution = started(learner, domain_of())
+    moved = after(learner, distribution, np.random.default_rng(1).random(SHAPE))
+    assert_allclose(moved.projection.measure, distribution.projection.measure, atol=1e-12)
 
 
 def test_one_step_is_exp3() -> None:
     arms, rate = 4, 0.2
     domain = MarkovPolicies(Kernel(np.ones((1, 1, arms, 1))))
     learner = MirrorDescent(rate, ImportanceWeighting(), FAST)
-    source, rng, sums = started(learner, domain), np.random.default_rng(2), np.zeros(arms)
+    distribution, rng, sums = started(learner, domain), np.random.default_rng(2), np.zeros(arms)
     for _ in range(50):
         chances = np.exp(-rate * (sums - sums.min()))
         chances /= chances.sum()
-        assert_allclose(source.draw(rng)[0, 0], chances, rtol=1e-7)
+        assert_allclose(distribution.draw(rng)[0, 0], chances, rtol=1e-7)
         arm, loss = int(rng.choice(arms, p=chances)), rng.random()
         segment = Segment(np.array([0]), np.array([arm]))
-        weights = learner.weigh(source, segment, rng)
+        weights = learner.weigh(distribution, segment, rng)
         sums[arm] += loss / chances[arm]
-        source = learner.learn(learner.observe(source, segment), Bandit(segment, weights, np.array([loss])))
+        distribution = learner.learn(learner.observe(distribution, segment), Bandit(segment, weights, np.array([loss])))
 
 
 def test_o_reps_needs_a_kernel() -> None:
@@ -176,15 +179,15 @@ def test_o_reps_needs_a_kernel() -> None:
 
 
 def test_the_first_episode_is_uniform_in_every_step() -> None:
-    source = started(MirrorDescent.uob_reps(narrowing(), 100, projection=FAST), narrowing())
-    q, (steps, states, actions) = source.projection.measure, SHAPE
+    distribution = started(MirrorDescent.uob_reps(narrowing(), 100, projection=FAST), narrowing())
+    q, (steps, states, actions) = distribution.projection.measure, SHAPE
     expected = np.full(q.shape, 1.0 / (states * actions * states))
     expected[0] = 0.0
     expected[0, 0] = 1.0 / (actions * states)
     expected[-1] = 0.0
     expected[-1, :, :, 0] = 1.0 / (states * actions)
     assert_allclose(q, expected, rtol=1e-7)
-    assert_allclose(source.playing.policy, 0.5, rtol=1e-7)
+    assert_allclose(distribution.playing.policy, 0.5, rtol=1e-7)
     assert steps == 3
 
 
@@ -222,15 +225,15 @@ def test_epochs_begin_when_a_count_doubles_and_not_otherwise() -> None:
     assert isinstance(world.dynamics, SingleKernel)
     counts, frozen, epochs = np.zeros(SHAPE), np.zeros(SHAPE), 0
     before: TiltedMeasure | None = None
-    for source in walked(learner, domain, world.dynamics, tables_of(SHAPE, 100)):
-        used = source.projector.domain.dynamics
+    for distribution in walked(learner, domain, world.dynamics, tables_of(SHAPE, 100)):
+        used = distribution.projector.domain.dynamics
         if before is not None:
-            counts = visits_of(source.gathered)
+            counts = visits_of(distribution.gathered)
             due = (counts >= np.maximum(1, 2 * frozen)).any()
             assert due == (used is not before.projector.domain.dynamics)
             frozen, epochs = (counts, epochs + 1) if due else (frozen, epochs)
         assert_array_equal(visits_of(used), frozen)
-        before = source
+        before = distribution
     steps, states, actions = SHAPE
     assert 3 < epochs <= 1 + (steps - 1) * states * actions * (log(100, 2) + 1)
 
@@ -239,13 +242,13 @@ def test_a_new_box_is_that_of_the_counts_alone_and_the_measure_lies_in_it() -> N
     domain, world = narrowing(), domain_of()
     learner = MirrorDescent.uob_reps(domain, 200, projection=FAST)
     assert isinstance(world.dynamics, SingleKernel)
-    for source in walked(learner, domain, world.dynamics, tables_of(SHAPE, 60)):
-        used = source.projector.domain.dynamics
+    for distribution in walked(learner, domain, world.dynamics, tables_of(SHAPE, 60)):
+        used = distribution.projector.domain.dynamics
         assert isinstance(used, BernsteinBox)
         assert used.radius is not None
         assert used.visits is not None
         assert_array_equal(used.upper, BernsteinBox.from_counts(used.visits, used.radius).upper)
-        q = source.projection.measure[:-1]
+        q = distribution.projection.measure[:-1]
         pairs = q.sum(axis=-1, keepdims=True)
         assert (q <= used.upper[:-1] * pairs + 1e-9).all(), "never the old box in the round that changed it"
         assert (q >= used.lower[:-1] * pairs - 1e-9).all()
@@ -294,7 +297,7 @@ def test_with_delay_the_round_of_arrival_is_asked_for_its_chances() -> None:
     states = list(walked(learner, domain, world.dynamics, tables, late))
     streams = Streams.from_seed(1)
     arena = Episodic(world.dynamics)
-    segments = [arena.play(source.draw(streams.learner), streams.arena) for source in states]
+    segments = [arena.play(distribution.draw(streams.learner), streams.arena) for distribution in states]
     for k in range(3, 11):
         j = k - 3
         places = segments[j].places
@@ -309,13 +312,13 @@ def test_with_delay_the_round_of_arrival_is_asked_for_its_chances() -> None:
 
 def test_the_order_of_arrivals_does_not_matter() -> None:
     learner = MirrorDescent(0.3, ImplicitExploration(0.1), FAST)
-    source, rng = started(learner, narrowing()), np.random.default_rng(4)
+    distribution, rng = started(learner, narrowing()), np.random.default_rng(4)
     feedbacks = []
     for _ in range(5):
         segment = Segment(np.array([0, *rng.integers(3, size=2)]), rng.integers(2, size=3))
-        feedbacks.append(Bandit(segment, learner.weigh(source, segment, rng), rng.random(3)))
-        source = learner.observe(source, segment)
-    forwards = backwards = source
+        feedbacks.append(Bandit(segment, learner.weigh(distribution, segment, rng), rng.random(3)))
+        distribution = learner.observe(distribution, segment)
+    forwards = backwards = distribution
     for one, other in zip(feedbacks, reversed(feedbacks), strict=True):
         forwards, backwards = learner.learn(forwards, one), learner.learn(backwards, other)
     assert_allclose(forwards.projection.measure, backwards.projection.measure, atol=1e-8)
@@ -391,18 +394,21 @@ def test_a_narrower_box_is_projected_onto_even_if_nothing_arrived() -> None:
 def test_a_projection_that_fails_leaves_the_state_as_it_was() -> None:
     oracle = Watched()
     learner = MirrorDescent(0.2, WholeTable(), oracle)
-    source = after(learner, started(learner, domain_of()), np.random.default_rng(1).random(SHAPE))
+    distribution = after(learner, started(learner, domain_of()), np.random.default_rng(1).random(SHAPE))
     oracle.fails.append(True)
-    before = {name: np.copy(getattr(source, name)) for name in ("prior", "total")}
-    for attempt in (lambda: source.draw(np.random.default_rng(0)), lambda: learner.observe(source, NOWHERE)):
+    before = {name: np.copy(getattr(distribution, name)) for name in ("prior", "total")}
+    for attempt in (
+        lambda: distribution.draw(np.random.default_rng(0)),
+        lambda: learner.observe(distribution, NOWHERE),
+    ):
         with pytest.raises(Unsolved):
             attempt()
     for name, array in before.items():
-        assert_array_equal(getattr(source, name), array)
+        assert_array_equal(getattr(distribution, name), array)
     oracle.fails.clear()
     fresh = MirrorDescent(0.2, WholeTable(), FAST)
     expected = after(fresh, started(fresh, domain_of()), np.random.default_rng(1).random(SHAPE))
-    assert_array_equal(source.draw(np.random.default_rng(0)), expected.draw(np.random.default_rng(0)))
+    assert_array_equal(distribution.draw(np.random.default_rng(0)), expected.draw(np.random.default_rng(0)))
 
 
 def test_a_run_keeps_its_rounds_up_to_the_failure() -> None:
@@ -424,12 +430,12 @@ def test_a_run_keeps_its_rounds_up_to_the_failure() -> None:
 
 def test_learning_makes_a_new_state() -> None:
     learner = MirrorDescent(0.2, WholeTable(), FAST)
-    source = started(learner, domain_of())
-    measure_before = source.projection.measure.copy()
-    after(learner, source, np.ones(SHAPE))
-    assert (source.total == 0).all()
-    assert source.played is None
-    assert_array_equal(source.projection.measure, measure_before)
+    distribution = started(learner, domain_of())
+    measure_before = distribution.projection.measure.copy()
+    after(learner, distribution, np.ones(SHAPE))
+    assert (distribution.total == 0).all()
+    assert distribution.played is None
+    assert_array_equal(distribution.projection.measure, measure_before)
 
 
 # --- whole games ------------------------------------------------------------------------------------------------------

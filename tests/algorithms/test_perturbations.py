@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy import stats
 
 from amdp import InvalidInput
-from amdp.algorithms.perturbations import Exponential, Gaussian, Gumbel, Laplace, Perturbation
+from amdp.algorithms.ftpl.perturbations import Exponential, Gaussian, Gumbel, Laplace, Perturbation
 from amdp.arrays import Floats
 
 RATE = 0.2

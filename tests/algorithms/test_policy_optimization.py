@@ -23,30 +23,31 @@ from amdp import (
     Radius,
     Segment,
     StationaryPolicies,
-    delays,
     instances,
     losses,
     registry,
 )
-from amdp.algorithms import policy_bounds
-from amdp.algorithms.critics import Critic, DilatedBonus, Evaluation, KeptWeights, LossToGo
 from amdp.algorithms.doubling import UnknownDelay, UnknownRounds
-from amdp.algorithms.measures import EveryRound, Refresh, WhenDoubled
-from amdp.algorithms.policy_optimization import LocalWeights, PolicyOptimization
-from amdp.algorithms.recipes import learner as recipe
+from amdp.algorithms.estimators.base import WholeTable
+from amdp.algorithms.estimators.feedback import Bandit, FullInformation, Weights
+from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.named import learner as recipe
+from amdp.algorithms.occupancy.measures import EveryRound, Refresh, WhenDoubled
+from amdp.algorithms.policy_optimization import bounds as policy_bounds
+from amdp.algorithms.policy_optimization.critics import Critic, DilatedBonus, Evaluation, KeptWeights, LossToGo
+from amdp.algorithms.policy_optimization.learners import LocalWeights, PolicyOptimization
 from amdp.arrays import Floats
 from amdp.cli import app
-from amdp.delays import Delays
-from amdp.deviation import L1Ball
-from amdp.dynamics import Shape
-from amdp.estimators import WholeTable
-from amdp.feedback import Bandit, FullInformation, Weights
+from amdp.game import delays
+from amdp.game.arenas import Episodic
+from amdp.game.delays import Delays
+from amdp.game.loop import Game, play
+from amdp.game.regret import measure
+from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
-from amdp.mdp import Domain
-from amdp.regret import measure
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
-from amdp.weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
+from amdp.model.domains import Domain
+from amdp.model.l1_ball import L1Ball
+from amdp.model.segments import Shape
 
 SHAPE = (3, 3, 2)
 NAMES = ("pomd", "dilated-bonus", "delayed-oppo", "delayed-oppo-full", "o-ssp")
@@ -75,20 +76,20 @@ def walked(
 ) -> Iterator[LocalWeights]:
     """The states from which each round is played; the loop of `play`, with the states in sight."""
     streams = Streams.from_seed(1)
-    source = learner.start(domain, streams.learner)
+    distribution = learner.start(domain, streams.learner)
     arena, when = Episodic(kernel, domain.initial), late or delays.none(len(tables))
     waiting, kind = {}, cast("type[Bandit]", learner.feedback)
     for k in range(len(tables)):
-        yield source
-        segment = arena.play(source.draw(streams.learner), streams.arena)
-        waiting[k] = (segment, learner.weigh(source, segment, streams.learner))
-        source = learner.observe(source, segment)
+        yield distribution
+        segment = arena.play(distribution.draw(streams.learner), streams.arena)
+        waiting[k] = (segment, learner.weigh(distribution, segment, streams.learner))
+        distribution = learner.observe(distribution, segment)
         for j in when.arrivals(k):
-            source = learner.learn(source, kind.told(tables[j], *waiting.pop(int(j))))
+            distribution = learner.learn(distribution, kind.reveal(tables[j], *waiting.pop(int(j))))
 
 
 def policies(states: Iterator[LocalWeights]) -> Floats:
-    return np.array([source.playing.policy for source in states])
+    return np.array([distribution.playing.policy for distribution in states])
 
 
 @dataclass
@@ -220,15 +221,15 @@ def test_one_step_of_o_ssp_is_exp3(arms: int) -> None:
     rate, even = 0.1, 0.2
     learner = PolicyOptimization(rate, Evaluation(ImportanceWeighting()), exploration=even)
     rng, sums = np.random.default_rng(2), np.zeros(arms)
-    source = learner.start(MarkovPolicies(Kernel(np.ones((1, 1, arms, 1)))), rng)
+    distribution = learner.start(MarkovPolicies(Kernel(np.ones((1, 1, arms, 1)))), rng)
     for _ in range(50):
         chances = (1 - even) * plain_softmax(-rate * sums) + even / arms
-        assert_allclose(source.draw(rng)[0, 0], chances, rtol=1e-10)
+        assert_allclose(distribution.draw(rng)[0, 0], chances, rtol=1e-10)
         arm, loss = int(rng.choice(arms, p=chances)), rng.random()
         segment = Segment(np.array([0]), np.array([arm]))
-        weights = learner.weigh(source, segment, rng)
+        weights = learner.weigh(distribution, segment, rng)
         sums[arm] += loss / chances[arm]
-        source = learner.learn(learner.observe(source, segment), Bandit(segment, weights, np.array([loss])))
+        distribution = learner.learn(learner.observe(distribution, segment), Bandit(segment, weights, np.array([loss])))
 
 
 def test_a_box_of_one_kernel_makes_every_algorithm_that_of_known_transitions() -> None:
@@ -270,11 +271,11 @@ def test_names_of_states_do_not_matter(name: str) -> None:
         assert_allclose(there.playing.policy, here.playing.policy[:, renamed], rtol=1e-9)
 
 
-def told_of(learner: PolicyOptimization, source: LocalWeights, segment: Segment, table: Floats) -> LocalWeights:
+def told_of(learner: PolicyOptimization, distribution: LocalWeights, segment: Segment, table: Floats) -> LocalWeights:
     """The state after one more round."""
-    weights = learner.weigh(source, segment, np.random.default_rng(0))
+    weights = learner.weigh(distribution, segment, np.random.default_rng(0))
     kind = cast("type[Bandit]", learner.feedback)
-    return learner.learn(learner.observe(source, segment), kind.told(table, segment, weights))
+    return learner.learn(learner.observe(distribution, segment), kind.reveal(table, segment, weights))
 
 
 # --- invariants -------------------------------------------------------------------------------------------------------
@@ -311,11 +312,11 @@ def test_evaluated_losses_are_optimistic(seed: int) -> None:
     kernel = kernel_of(seed=seed)
     told, table = MarkovPolicies(box_around(kernel, 0.3, rng)), rng.random(SHAPE)
     learner = PolicyOptimization(1.0, Evaluation(WholeTable()))
-    source = replace(learner.start(told, rng), total=rng.normal(size=SHAPE))
+    distribution = replace(learner.start(told, rng), total=rng.normal(size=SHAPE))
     segment = Segment(np.zeros(3, int), np.zeros(3, int))
-    feedback = FullInformation(segment, learner.weigh(source, segment, rng), table)
-    scores = learner.learn(source, feedback).total - source.total
-    true = plain_costs_to_go(kernel, source.playing.policy, table)
+    feedback = FullInformation(segment, learner.weigh(distribution, segment, rng), table)
+    scores = learner.learn(distribution, feedback).total - distribution.total
+    true = plain_costs_to_go(kernel, distribution.playing.policy, table)
     assert (scores <= true + 1e-12).all()
     assert (scores < true - 1e-6).any()
 
@@ -325,12 +326,12 @@ def test_evaluated_losses_are_optimistic(seed: int) -> None:
 def test_the_order_of_arrivals_does_not_matter(order: list[int]) -> None:
     for critic in (Evaluation(ImplicitExploration(0.1)), DilatedBonus(0.1)):
         learner, rng = PolicyOptimization(0.3, critic), np.random.default_rng(4)
-        source, feedbacks = learner.start(narrowing(), rng), []
+        distribution, feedbacks = learner.start(narrowing(), rng), []
         for _ in order:
             segment = Segment(np.array([0, *rng.integers(3, size=2)]), rng.integers(2, size=3))
-            feedbacks.append(Bandit(segment, learner.weigh(source, segment, rng), rng.random(3)))
-            source = learner.observe(source, segment)
-        straight = shuffled = source
+            feedbacks.append(Bandit(segment, learner.weigh(distribution, segment, rng), rng.random(3)))
+            distribution = learner.observe(distribution, segment)
+        straight = shuffled = distribution
         for i, j in enumerate(order):
             straight, shuffled = learner.learn(straight, feedbacks[i]), learner.learn(shuffled, feedbacks[j])
         assert_allclose(shuffled.total, straight.total, rtol=1e-13)
@@ -343,13 +344,13 @@ def test_o_ssp_keeps_its_floor_and_moves_no_weight_by_more_than_e(seed: int, rou
     kernel = kernel_of(seed=seed)
     domain = MarkovPolicies(kernel)
     learner = PolicyOptimization.o_ssp(domain, rounds, multiplier=multiplier)
-    source = replace(learner.start(domain, rng), total=100 * rng.normal(size=SHAPE) / learner.rate)
-    policy = source.playing.policy
+    distribution = replace(learner.start(domain, rng), total=100 * rng.normal(size=SHAPE) / learner.rate)
+    policy = distribution.playing.policy
     assert (policy >= learner.exploration / SHAPE[2] * (1 - 1e-12)).all()
     assert learner.exploration <= 0.5
     segment = kernel.walk(policy, 0, rng.random((3, 2)))
-    told = Bandit.told(np.ones(SHAPE), segment, learner.weigh(source, segment, rng))
-    moved = learner.learn(source, told).total - source.total
+    told = Bandit.reveal(np.ones(SHAPE), segment, learner.weigh(distribution, segment, rng))
+    moved = learner.learn(distribution, told).total - distribution.total
     assert learner.rate * moved.max() <= 1.0 + 1e-9
 
 
@@ -357,8 +358,8 @@ def test_sums_of_any_size_make_a_policy() -> None:
     learner = PolicyOptimization(1.0, Evaluation(WholeTable()))
     total = np.zeros(SHAPE)
     total[0, 1], total[1, 2], total[2, 0] = [1e6, 1e6 + 1], [-1e9, 0.0], [3e4, 3e4]
-    source = replace(learner.start(narrowing(), np.random.default_rng(0)), total=total)
-    policy = source.playing.policy
+    distribution = replace(learner.start(narrowing(), np.random.default_rng(0)), total=total)
+    policy = distribution.playing.policy
     assert_allclose(policy[0, 1], [1 / (1 + np.exp(-1)), 1 / (1 + np.exp(1))], rtol=1e-9)
     assert_array_equal(policy[1, 2], [1.0, 0.0])
     assert_array_equal(policy[2, 0], [0.5, 0.5])
@@ -380,13 +381,13 @@ def test_learning_makes_a_new_state() -> None:
     kernel = kernel_of()
     learner = PolicyOptimization(0.2, Evaluation(ImportanceWeighting()))
     rng = np.random.default_rng(0)
-    source = learner.start(MarkovPolicies(kernel), rng)
-    segment = kernel.walk(source.draw(rng), 0, rng.random((3, 2)))
-    told = Bandit.told(np.ones(SHAPE), segment, learner.weigh(source, segment, rng))
-    after = learner.learn(learner.observe(source, segment), told)
-    assert (source.total == 0).all()
-    assert source.played is None
-    assert after.played is source.playing
+    distribution = learner.start(MarkovPolicies(kernel), rng)
+    segment = kernel.walk(distribution.draw(rng), 0, rng.random((3, 2)))
+    told = Bandit.reveal(np.ones(SHAPE), segment, learner.weigh(distribution, segment, rng))
+    after = learner.learn(learner.observe(distribution, segment), told)
+    assert (distribution.total == 0).all()
+    assert distribution.played is None
+    assert after.played is distribution.playing
 
 
 # --- games ------------------------------------------------------------------------------------------------------------
@@ -627,10 +628,10 @@ def test_they_refuse_sets_without_compiled_rows() -> None:
 
 def test_feedback_of_another_kind_is_refused() -> None:
     learner = PolicyOptimization(0.1, Evaluation(ImplicitExploration(0.1)))
-    source = learner.start(MarkovPolicies(kernel_of()), np.random.default_rng(0))
+    distribution = learner.start(MarkovPolicies(kernel_of()), np.random.default_rng(0))
     segment = Segment(np.zeros(3, int), np.zeros(3, int))
     with pytest.raises(InvalidInput, match="ImplicitExploration understands Bandit, not FullInformation"):
-        learner.learn(source, FullInformation(segment, Weights(np.empty(0)), np.ones(SHAPE)))
+        learner.learn(distribution, FullInformation(segment, Weights(np.empty(0)), np.ones(SHAPE)))
     told = MarkovPolicies(kernel_of())
     game = Game(Episodic(kernel_of()), FixedLosses(tables_of(SHAPE, 5)))
     with pytest.raises(InvalidInput, match="needs FullInformation"):

@@ -8,18 +8,21 @@ from hypothesis import given, settings
 from numpy.testing import assert_allclose
 from worlds import box_around, kernel_inside, random_kernel, random_policies, seeds
 
-from amdp import BernsteinBox, MarkovPolicies, Radius, Segment, delays
-from amdp.algorithms.measures import MeasureLearner, TiltedMeasure
-from amdp.algorithms.mirror_descent import MirrorDescent
-from amdp.algorithms.regularized_leader import RegularizedLeader
+from amdp import BernsteinBox, MarkovPolicies, Radius, Segment
+from amdp.algorithms.estimators.base import WholeTable
+from amdp.algorithms.estimators.feedback import FullInformation, Weights
+from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.occupancy.measures import MeasureLearner, TiltedMeasure
+from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
+from amdp.algorithms.occupancy.regularized_leader import RegularizedLeader
 from amdp.arrays import Floats
-from amdp.estimators import WholeTable
-from amdp.feedback import FullInformation, Weights
+from amdp.game import delays
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game, play
+from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
-from amdp.mdp import Domain, SingleKernel
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
-from amdp.weighting import ImplicitExploration, ImportanceWeighting
+from amdp.model.domains import Domain
+from amdp.model.transitions import SingleKernel
 
 FAST = "newton"
 SHAPE = (3, 3, 2)
@@ -31,11 +34,11 @@ def kernel_of(seed: int = 1) -> SingleKernel:
 
 
 def learned(learner: MeasureLearner, domain: Domain, tables: Floats) -> TiltedMeasure:
-    source = learner.start(domain, np.random.default_rng(0))
+    distribution = learner.start(domain, np.random.default_rng(0))
     for table in tables:
         told = FullInformation(NOWHERE, Weights(np.empty(0)), table)
-        source = learner.learn(learner.observe(source, NOWHERE), told)
-    return source
+        distribution = learner.learn(learner.observe(distribution, NOWHERE), told)
+    return distribution
 
 
 def played(learner: MeasureLearner, domain: Domain, late: delays.Delays | None = None) -> Floats:
@@ -78,9 +81,9 @@ def test_no_measure_of_the_box_has_a_smaller_sum_of_losses_and_entropy(seed: int
 
 def test_its_prior_never_moves_and_nothing_is_forgotten() -> None:
     tables = np.random.default_rng(2).random((5, *SHAPE))
-    source = learned(RegularizedLeader(0.3, WholeTable(), FAST), MarkovPolicies(kernel_of()), tables)
-    assert (source.prior == 0).all()
-    assert_allclose(source.total, tables.sum(axis=0))
+    distribution = learned(RegularizedLeader(0.3, WholeTable(), FAST), MarkovPolicies(kernel_of()), tables)
+    assert (distribution.prior == 0).all()
+    assert_allclose(distribution.total, tables.sum(axis=0))
 
 
 def test_the_tuned_rate_is_that_of_the_formula() -> None:

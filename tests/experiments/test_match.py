@@ -9,18 +9,19 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from amdp import InvalidInput, UnsupportedDomain, instances, losses
-from amdp.algorithms.recipes import GROUP
+from amdp.algorithms.named import GROUP
 from amdp.experiments.match import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
+from amdp.game.arenas import Continuing, Stepwise
+from amdp.game.loop import play
+from amdp.game.regret import measure
+from amdp.game.seeding import Streams
 from amdp.instances import build, continuing, standard
-from amdp.mdp import MarkovPolicies, StationaryPolicies
+from amdp.model.domains import MarkovPolicies, StationaryPolicies
 from amdp.options import usual
 from amdp.oracles.base import bind
 from amdp.oracles.stationary.enumeration import Enumeration
 from amdp.registry import names
-from amdp.regret import measure
-from amdp.seeding import Streams
-from amdp.simulation import Continuing, Stepwise, play
 
 STREAM = GameSettings(Named("random-parked", {"n_states": 3, "n_actions": 2}), Named("nominal"), steps=90)
 EPISODES = GameSettings(Named("tiny"), episodes=30)

@@ -7,7 +7,8 @@ import pytest
 from amdp.errors import InvalidInput
 from amdp.instances import Instance, build, standard
 from amdp.instances.base import Scale, repeated
-from amdp.mdp import Kernel, MarkovPolicies
+from amdp.model.domains import MarkovPolicies
+from amdp.model.transitions import Kernel
 from amdp.oracles.base import plan
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 

@@ -10,7 +10,7 @@ import scipy
 
 from amdp.errors import AmdpError, InvalidInput, SpecError
 from amdp.instances import Instance, build, from_gymnasium, load, random_dense, random_sparse, save, standard
-from amdp.mdp import Kernel, SparseKernel
+from amdp.model.transitions import Kernel, SparseKernel
 
 SUFFIXES = (".npz", ".json")
 

@@ -7,8 +7,8 @@ import pytest
 
 from amdp import registry
 from amdp.errors import InvalidInput, MissingDependency
-from amdp.evaluation import values
 from amdp.instances import Instance, from_gymnasium
+from amdp.model.evaluation import values
 from amdp.oracles.base import plan
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 

@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from amdp import InvalidInput, diagnostics, instances, losses
+from amdp import InvalidInput, instances, losses
 from amdp.arrays import Floats
 from amdp.instances import HardCase
+from amdp.model import connectivity
 
 STEPS = 1000
 
@@ -67,9 +68,9 @@ def test_the_walk_stays_within_the_losses(which: int, seed: int) -> None:
 def test_the_ring_has_two_actions_and_is_as_wide_as_its_arms(arms: int) -> None:
     hard = instances.switching_ring(STEPS, arms, np.random.default_rng(1))
     assert hard.instance.shape == (STEPS, arms, 2)
-    found = diagnostics.summary(hard.instance.kernel)
+    found = connectivity.summary(hard.instance.kernel)
     assert (found.diameter.value, found.period, found.deterministic) == (arms - 1, 1, True)
-    assert diagnostics.parking_pairs(hard.instance.kernel) == [(i, 0) for i in range(arms)]
+    assert connectivity.parking_pairs(hard.instance.kernel) == [(i, 0) for i in range(arms)]
     assert hard.gap == pytest.approx((arms / STEPS) ** (1 / 3) / (9 * log2(STEPS)))
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from amdp.errors import InvalidInput
 from amdp.instances import random_sparse, read_prism
-from amdp.mdp import SparseKernel
+from amdp.model.transitions import SparseKernel
 from amdp.oracles.base import plan
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from amdp.errors import InvalidInput
 from amdp.instances import Instance, random_dense, random_layered, random_sparse
-from amdp.mdp import SparseKernel
+from amdp.model.transitions import SparseKernel
 
 
 def rng(seed: int = 0) -> np.random.Generator:

@@ -11,8 +11,8 @@ from worlds import ORACLES, SOLVERS, World, box_around, box_worlds, kernel_world
 
 from amdp import MarkovPolicies, Plans, Status, UnsupportedDomain, bind
 from amdp.arrays import Floats
-from amdp.dynamics import Shape
-from amdp.mdp import SingleKernel
+from amdp.model.segments import Shape
+from amdp.model.transitions import SingleKernel
 from amdp.oracles.solving import SolverPlanner
 
 AGREEMENT = 1e-9  # relative to steps times the largest cost

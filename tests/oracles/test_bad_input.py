@@ -18,7 +18,7 @@ from amdp import (
     oracle,
     plan,
 )
-from amdp.deviation import L1Ball
+from amdp.model.l1_ball import L1Ball
 from amdp.oracles.markov.pulp_program import PulpProgram
 
 SHAPE = (2, 3, 2)

@@ -10,7 +10,7 @@ from worlds import KINDS, ORACLES, box_around, random_kernel
 
 from amdp import Dynamics, MarkovPolicies, bind, plan, step_major
 from amdp.arrays import Costs
-from amdp.dynamics import Shape
+from amdp.model.segments import Shape
 
 
 def dynamics_of(kind: str, shape: Shape, rng: np.random.Generator) -> Dynamics:

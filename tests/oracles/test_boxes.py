@@ -23,7 +23,7 @@ from worlds import (
 
 from amdp import BernsteinBox, Kernel, MarkovPolicies, bind, plan
 from amdp.arrays import Floats
-from amdp.mdp import SingleKernel
+from amdp.model.transitions import SingleKernel
 
 AGREEMENT = 1e-9
 

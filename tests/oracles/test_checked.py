@@ -28,7 +28,7 @@ from amdp import (
     plan,
 )
 from amdp.arrays import Actions, Costs, Floats
-from amdp.mdp import Domain
+from amdp.model.domains import Domain
 from amdp.oracles.checked import provable_bound
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 from amdp.oracles.solving import Answer, SolverPlanner, worst

@@ -21,7 +21,7 @@ from worlds import box_around, random_kernel
 import amdp
 from amdp import MarkovPolicies, OracleError, Planner, Plans, Status, bind, projection
 from amdp.arrays import Costs
-from amdp.mdp import Domain
+from amdp.model.domains import Domain
 from amdp.oracles import interrupts
 from amdp.oracles.interrupts import interruptible
 from amdp.oracles.markov import linear_program

@@ -21,14 +21,15 @@ from amdp import (
     losses,
     values,
 )
-from amdp.algorithms.mirror_descent import MirrorDescent
+from amdp.algorithms.estimators.base import WholeTable
+from amdp.algorithms.estimators.feedback import FullInformation, Weights
+from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
 from amdp.arrays import Floats
-from amdp.deviation import L1Ball
-from amdp.estimators import WholeTable
-from amdp.feedback import FullInformation, Weights
+from amdp.game.arenas import Episodic
+from amdp.game.loop import Game, play
+from amdp.game.seeding import Streams
+from amdp.model.l1_ball import L1Ball
 from amdp.oracles.projection.l1_descent import L1Descent, _L1Projector, nearest_rows
-from amdp.seeding import Streams
-from amdp.simulation import Episodic, Game, play
 
 SHAPE = (3, 3, 2)
 
@@ -102,16 +103,16 @@ def test_without_radius_uc_o_reps_is_o_reps() -> None:
     learner = MirrorDescent.uc_o_reps(ball, 100)
     known = MirrorDescent(learner.rate, WholeTable(), "cvxpy")
     rng, nowhere = np.random.default_rng(0), Segment(np.zeros(3, int), np.zeros(3, int))
-    source = learner.start(ball, rng)
+    distribution = learner.start(ball, rng)
     twin = known.start(MarkovPolicies(kernel), rng)
     # Only the start differs: over moves the entropy of the rows counts as well.
-    mu = source.projection.measure.sum(axis=-1)
+    mu = distribution.projection.measure.sum(axis=-1)
     with np.errstate(divide="ignore"):
         twin = type(twin)(twin.projector, twin.rate, np.log(mu), twin.total, twin.gathered)
     for table in rng.random((5, *SHAPE)):
-        assert_allclose(source.playing.policy, twin.playing.policy, atol=1e-5)
+        assert_allclose(distribution.playing.policy, twin.playing.policy, atol=1e-5)
         told = FullInformation(nowhere, Weights(np.empty(0)), table)
-        source = learner.learn(learner.observe(source, nowhere), told)
+        distribution = learner.learn(learner.observe(distribution, nowhere), told)
         twin = known.learn(known.observe(twin, nowhere), told)
 
 

@@ -29,22 +29,10 @@ from worlds import (
     sizes,
 )
 
-from amdp import (
-    BernsteinBox,
-    Kernel,
-    MarkovPolicies,
-    Plans,
-    Status,
-    Unsolved,
-    bind,
-    evaluate,
-    occupancy,
-    oracle,
-    plan,
-)
+from amdp import BernsteinBox, Kernel, MarkovPolicies, Plans, Status, Unsolved, bind, evaluate, occupancy, oracle, plan
 from amdp.arrays import Costs, Floats
-from amdp.dynamics import Shape
-from amdp.mdp import SingleKernel
+from amdp.model.segments import Shape
+from amdp.model.transitions import SingleKernel
 from amdp.oracles.markov.linear_program import OccupancyProgram
 from amdp.oracles.markov.pulp_program import PulpProgram
 from amdp.oracles.polytope import polytope

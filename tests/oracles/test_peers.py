@@ -13,7 +13,7 @@ from worlds import random_rows
 
 from amdp import Kernel, MarkovPolicies, plan
 from amdp.arrays import Floats
-from amdp.dynamics import Shape
+from amdp.model.segments import Shape
 
 AGREEMENT = 1e-10
 

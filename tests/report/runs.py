@@ -10,8 +10,8 @@ import numpy as np
 from amdp.experiments.record import Curve, Failure, Record
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.experiments.spec import Planned, Role
-from amdp.regret import spaced
-from amdp.simulation import Spent
+from amdp.game.regret import log_checkpoints
+from amdp.game.rounds import Timing
 
 EPISODES = 1000
 VERSIONS = {"versions": {"amdp": "0.1.0", "numpy": "2.4.6"}, "python": "3.11.7", "git": "abc"}
@@ -29,11 +29,11 @@ def curve(
     rounds: int = EPISODES,
 ) -> Curve:
     """Regret `scale (1 + noise z) k^power`, a comparator proved up to `gap` a round, and `pace` seconds a round."""
-    k = spaced(rounds, 40)
+    k = log_checkpoints(rounds, 40)
     luck = float(np.random.default_rng(seed).normal())
     best = 0.3 * k + seed
     paid = best + scale * (1.0 + noise * luck) * k**power
-    parts = dict(zip(Spent._fields, (0.5, 0.3, 0.2, 0.1), strict=True))
+    parts = dict(zip(Timing._fields, (0.5, 0.3, 0.2, 0.1), strict=True))
     seconds = {part: (1.0 + share * pace * (1.0 + 0.1 * luck) * k).tolist() for part, share in parts.items()}
     return Curve(
         k.tolist(),

@@ -11,47 +11,51 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import shortest_path
 
-from amdp import regret
-from amdp.algorithms import ftpl
 from amdp.algorithms.bounds import ftpl_bound
-from amdp.algorithms.ftpl import Ftpl, LiteralFtpl, PerturbedLeader
+from amdp.algorithms.estimators.base import added
+from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
+from amdp.algorithms.estimators.importance_weighting import ImplicitExploration
+from amdp.algorithms.estimators.resampling import GeometricResampling
+from amdp.algorithms.estimators.trials import BatchedTrials, CompiledTrials
+from amdp.algorithms.ftpl import perturbed_leader as ftpl
+from amdp.algorithms.ftpl.perturbations import Laplace
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl, PerturbedLeader
 from amdp.algorithms.hedge import Hedge, WeightedPolicies
-from amdp.algorithms.infinite_horizon import FtplTuning, HedgeTuning, hedge_infinite, hedge_infinite_renewed
-from amdp.algorithms.perturbations import Laplace
-from amdp.algorithms.recipes import InEpochs, Terms
-from amdp.algorithms.switching import Place, PolicySwitching, RenewedSwitching, Routes, Visit, best_routes
+from amdp.algorithms.streams.epochs import FtplTuning, HedgeTuning, hedge_infinite, hedge_infinite_renewed
+from amdp.algorithms.streams.switching import PolicySwitching, RenewedSwitching, Routes, best_routes
+from amdp.algorithms.task import EpochSetup, Task
 from amdp.arrays import Actions, Costs, Floats, Policies
-from amdp.chains import chains, laws, rows_of
-from amdp.confidence import BernsteinBox, Radius
-from amdp.delays import Delays
-from amdp.diagnostics import Diameter, diameter
-from amdp.dynamics import Pairs, Segment, Shape, Sweep
-from amdp.estimators import GeometricResampling, added
-from amdp.feedback import Bandit, Feedback, Weights
-from amdp.mdp import Domain, MarkovPolicies, SingleKernel
+from amdp.game import regret
+from amdp.game.arenas import Continuing, Episodic
+from amdp.game.delays import Delays
+from amdp.game.loop import Game
+from amdp.model.chains import chains, laws, rows_of
+from amdp.model.confidence import BernsteinBox, Radius
+from amdp.model.connectivity import Diameter, diameter
+from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.dynamics import Sweep
+from amdp.model.segments import Pairs, Place, Segment, Shape, Visit
+from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Planner, Plans
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
-from amdp.simulation import Continuing, Episodic, Game
-from amdp.trials import BatchedTrials, CompiledTrials
 from amdp.verification.base import Parts
-from amdp.weighting import ImplicitExploration
 
 
 class Untruncated(GeometricResampling):
     """Goes on counting far beyond the limit."""
 
-    def weigh(self, source: Any, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
         """Counts of up to 64 times the limit."""
-        counts: Weights = source.trials.apart(segment, 64 * self.limit, rng)
+        counts: Weights = distribution.trials.per_step(segment, 64 * self.limit, rng)
         return counts
 
 
 class Tripled(GeometricResampling):
     """Estimates three times too large."""
 
-    def weigh(self, source: Any, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
         """Three times the counts."""
-        counts = super().weigh(source, segment, rng)
+        counts = super().weigh(distribution, segment, rng)
         return counts._replace(values=3.0 * counts.values)
 
 
@@ -61,13 +65,13 @@ class WeighedOnArrival(GeometricResampling):
 
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0), compare=False)
 
-    def weigh(self, source: Any, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
         """Nothing yet."""
         return Weights(np.zeros(len(segment.states)))
 
-    def add(self, total: Floats, feedback: Bandit, source: Any) -> Floats:
+    def add(self, total: Floats, feedback: Bandit, distribution: Any) -> Floats:
         """Too late: the distribution has moved on."""
-        now = source.trials.apart(feedback.segment, self.limit, self.rng)
+        now = distribution.trials.per_step(feedback.segment, self.limit, self.rng)
         return added(total, Bandit(feedback.segment, now, feedback.losses))
 
 
@@ -162,11 +166,11 @@ class LongAttemptsRenewed(LongAttemptsSwitching, RenewedSwitching):
     """The same, entering policies in every epoch."""
 
 
-def long_attempts(terms: Terms) -> InEpochs:
+def long_attempts(task: Task) -> EpochSetup:
     """Hedge in epochs, as printed, entered by long attempts."""
-    kernel = terms.domain.dynamics
+    kernel = task.domain.dynamics
     assert isinstance(kernel, SingleKernel)
-    return replace(hedge_infinite_renewed(terms), entry=LongAttemptsRenewed(kernel, terms.domain.initial))
+    return replace(hedge_infinite_renewed(task), entry=LongAttemptsRenewed(kernel, task.domain.initial))
 
 
 class DawdlingSwitching(PolicySwitching):
@@ -206,10 +210,10 @@ class HedgeOfFtpl(HedgeTuning):
 class ContraryHedge(Hedge):
     """Takes losses for gains."""
 
-    def learn(self, source: WeightedPolicies, feedback: Feedback) -> WeightedPolicies:
+    def learn(self, distribution: WeightedPolicies, feedback: Feedback) -> WeightedPolicies:
         """The wrong way round."""
-        right = super().learn(source, feedback)
-        return replace(right, paid=2.0 * source.paid - right.paid)
+        right = super().learn(distribution, feedback)
+        return replace(right, paid=2.0 * distribution.paid - right.paid)
 
 
 @dataclass(frozen=True)
@@ -254,17 +258,17 @@ class PessimisticBox(BernsteinBox):
 class NarrowsFirst(Ftpl):
     """Weighs with the confidence set of the next round."""
 
-    def weigh(self, source: PerturbedLeader, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: PerturbedLeader, segment: Segment, rng: np.random.Generator) -> Weights:
         """After the set was narrowed."""
-        return super().weigh(self.observe(source, segment), segment, rng)
+        return super().weigh(self.observe(distribution, segment), segment, rng)
 
 
 class LearnsTwice(Ftpl):
     """Adds every estimate twice."""
 
-    def learn(self, source: PerturbedLeader, feedback: Feedback) -> PerturbedLeader:
+    def learn(self, distribution: PerturbedLeader, feedback: Feedback) -> PerturbedLeader:
         """Once too often."""
-        return super().learn(super().learn(source, feedback), feedback)
+        return super().learn(super().learn(distribution, feedback), feedback)
 
 
 class LazyBox(BernsteinBox):
@@ -303,22 +307,24 @@ def play_from_zero(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
 class _FromZero:
     """A sampler whose trials start in state 0."""
 
-    source: Any
+    distribution: Any
 
     @property
     def domain(self) -> MarkovPolicies:
-        return MarkovPolicies(self.source.domain.dynamics, 0)
+        return MarkovPolicies(self.distribution.domain.dynamics, 0)
 
     def policies(self, rng: np.random.Generator) -> Any:
-        return self.source.policies(rng)
+        return self.distribution.policies(rng)
 
 
 def trials_from_zero(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
     """Trials start in state 0, compiled or not, over a kernel, over a box and in a stream."""
-    searched, batched, visits = CompiledTrials._searched, BatchedTrials.apart, PolicySwitching.visits
+    searched, batched, visits = CompiledTrials._searched, BatchedTrials.per_step, PolicySwitching.visits
     moved = cache(lambda entry: replace(entry, initial=0))
     patch.setattr(CompiledTrials, "_searched", lambda self, *given: searched(replace(self, initial=0), *given))
-    patch.setattr(BatchedTrials, "apart", lambda self, *given: batched(BatchedTrials(_FromZero(self.source)), *given))
+    patch.setattr(
+        BatchedTrials, "per_step", lambda self, *given: batched(BatchedTrials(_FromZero(self.distribution)), *given)
+    )
     patch.setattr(PolicySwitching, "visits", lambda self, *given: visits(moved(self), *given))
     return parts
 

@@ -5,10 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from amdp import evaluate, one_hot
-from amdp.algorithms.perturbations import Laplace
-from amdp.confidence import BernsteinBox
-from amdp.dynamics import Pairs
-from amdp.mdp import MarkovPolicies
+from amdp.algorithms.ftpl.perturbations import Laplace
+from amdp.model.confidence import BernsteinBox
+from amdp.model.domains import MarkovPolicies
+from amdp.model.segments import Pairs
 from amdp.oracles.base import bind
 from amdp.verification.estimates import truncated_moment
 from amdp.verification.known import first_leads, strong_ratio

@@ -5,8 +5,8 @@ Nothing that a check judges is out of reach of all mistakes: every margin is exh
 
 import pytest
 
-from amdp.confidence import BernsteinBox
-from amdp.dynamics import Segment
+from amdp.model.confidence import BernsteinBox
+from amdp.model.segments import Segment
 from amdp.verification import Check, Effort, Parts, Verdict, checks
 from amdp.verification.base import FALSE_ALARM, NO_CHANCE
 from amdp.verification.mistakes import MISTAKES
@@ -99,6 +99,6 @@ def test_the_chance_of_a_false_alarm_is_stated_for_each_check_and_for_all() -> N
 
 def test_a_check_alone_finds_what_it_finds_among_all() -> None:
     some = chosen(["noise-maximum", "nestedness"])
-    together = [one.finding for one in verify(some, Effort.QUICK, 5)]
+    shared = [one.finding for one in verify(some, Effort.QUICK, 5)]
     [alone] = verify(chosen(["nestedness"]), Effort.QUICK, 5)
-    assert alone.finding == together[1]
+    assert alone.finding == shared[1]

@@ -9,7 +9,7 @@ import numpy as np
 
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
-from amdp.mdp import Domain, MarkovPolicies
+from amdp.model.domains import Domain, MarkovPolicies
 from amdp.oracles.base import Planner, Status
 from amdp.oracles.highs import ACCURACY
 from amdp.oracles.polytope import is_linear, program

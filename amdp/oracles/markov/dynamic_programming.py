@@ -5,7 +5,7 @@ from time import perf_counter
 from typing import ClassVar
 
 from amdp.arrays import Costs
-from amdp.mdp import Domain, MarkovPolicies
+from amdp.model.domains import Domain, MarkovPolicies
 from amdp.oracles.base import Planner, Plans, Report, Status
 
 

@@ -6,9 +6,10 @@ from time import perf_counter
 import numpy as np
 
 from amdp.arrays import Actions, Bools, Costs, Occupancy, one_hot
-from amdp.confidence import BernsteinBox
-from amdp.evaluation import evaluate
-from amdp.mdp import Domain, MarkovPolicies, SingleKernel
+from amdp.model.confidence import BernsteinBox
+from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.evaluation import evaluate
+from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
 from amdp.oracles.sizes import size_of
 from amdp.oracles.solving import SAME, settle, visited_actions

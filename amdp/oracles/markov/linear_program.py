@@ -9,8 +9,8 @@ import highspy
 import numpy as np
 
 from amdp.arrays import Actions, Floats
-from amdp.evaluation import evaluate
-from amdp.mdp import Domain, MarkovPolicies
+from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.evaluation import evaluate
 from amdp.oracles.base import Planner, Status
 from amdp.oracles.highs import ACCURACY, linear_model, run, stoppable
 from amdp.oracles.polytope import Polytope, is_linear, program

@@ -13,10 +13,11 @@ import scipy
 from numpy.typing import ArrayLike
 
 from amdp.arrays import Floats, floats
-from amdp.confidence import BernsteinBox
-from amdp.dynamics import Dynamics
 from amdp.errors import InvalidInput
-from amdp.mdp import Domain, MarkovPolicies, SingleKernel
+from amdp.model.confidence import BernsteinBox
+from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.dynamics import Dynamics
+from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Planner, Status
 from amdp.oracles.highs import ACCURACY
 from amdp.oracles.polytope import is_linear, solvable_moves

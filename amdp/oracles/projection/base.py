@@ -25,9 +25,10 @@ from numpy.typing import ArrayLike
 
 from amdp import registry
 from amdp.arrays import Floats, floats, refuse
-from amdp.confidence import BernsteinBox
 from amdp.errors import InvalidInput, Unsolved, UnsupportedDomain
-from amdp.mdp import Domain, MarkovPolicies, SingleKernel
+from amdp.model.confidence import BernsteinBox
+from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Report, Status, describe
 from amdp.oracles.exclusive import Exclusive
 

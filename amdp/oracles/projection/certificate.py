@@ -17,9 +17,10 @@ import scipy
 from numpy.typing import NDArray
 
 from amdp.arrays import Bools, Floats
-from amdp.confidence import EMPTY_TOLERANCE, BernsteinBox
 from amdp.errors import InvalidInput
-from amdp.mdp import MarkovPolicies, SingleKernel
+from amdp.model.confidence import EMPTY_TOLERANCE, BernsteinBox
+from amdp.model.domains import MarkovPolicies
+from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Report, Status
 from amdp.oracles.projection.base import Projection
 

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amdp.arrays import Bools, Floats
-from amdp.confidence import BernsteinBox
 from amdp.errors import InvalidInput
-from amdp.mdp import Domain, MarkovPolicies
+from amdp.model.confidence import BernsteinBox
+from amdp.model.domains import Domain, MarkovPolicies
 from amdp.oracles.base import Report, Status
 from amdp.oracles.polytope import polytope
 from amdp.oracles.projection.base import Projection, Projector, projects_onto, status_of

@@ -18,9 +18,9 @@ import numpy as np
 import scipy
 
 from amdp.arrays import Bools, Floats, require_whole
-from amdp.deviation import L1Ball
 from amdp.errors import InvalidInput
-from amdp.mdp import Domain, MarkovPolicies
+from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.l1_ball import L1Ball
 from amdp.oracles.base import Report, Status
 from amdp.oracles.projection.base import Projection, Projector, status_of
 from amdp.oracles.solving import require_limits

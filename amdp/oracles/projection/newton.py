@@ -15,10 +15,11 @@ import numpy as np
 
 from amdp import kernels
 from amdp.arrays import Bools, Floats, require_whole
-from amdp.confidence import BernsteinBox
 from amdp.errors import InvalidInput
 from amdp.kernels.rows import DenseRows, FlowRows, SparseRows
-from amdp.mdp import Domain, MarkovPolicies, SingleKernel
+from amdp.model.confidence import BernsteinBox
+from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Report, Status
 from amdp.oracles.projection.base import Projection, Projector, projects_onto, status_of
 from amdp.oracles.projection.certificate import certified, supported

@@ -6,7 +6,7 @@ from math import inf
 from typing import ClassVar
 
 from amdp.arrays import Costs
-from amdp.mdp import Domain, MarkovPolicies
+from amdp.model.domains import Domain, MarkovPolicies
 from amdp.oracles.base import Planner, Plans
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound

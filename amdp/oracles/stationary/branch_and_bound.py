@@ -17,7 +17,7 @@ from amdp import kernels
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
 from amdp.kernels.searches import Problem, Tree
-from amdp.mdp import Domain
+from amdp.model.domains import Domain
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.local_search import descents, require_starts

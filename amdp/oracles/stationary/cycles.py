@@ -14,7 +14,7 @@ import numpy as np
 from amdp import kernels
 from amdp.errors import InvalidInput, UnsupportedDomain
 from amdp.kernels.searches import Problem, Strides, Walk
-from amdp.mdp import Domain, StationaryPolicies
+from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.local_search import FEW_STARTS, descents

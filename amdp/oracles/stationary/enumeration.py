@@ -15,10 +15,11 @@ from numpy.typing import NDArray
 
 from amdp import kernels
 from amdp.arrays import Floats
-from amdp.chains import rows_of
 from amdp.errors import InvalidInput, UnsupportedDomain
 from amdp.kernels.searches import Floors, Problem
-from amdp.mdp import Domain, Kernel
+from amdp.model.chains import rows_of
+from amdp.model.domains import Domain
+from amdp.model.transitions import Kernel
 from amdp.oracles.base import Planner, PlanningOracle
 from amdp.oracles.interrupts import interruptible
 from amdp.oracles.markov.enumeration import MarkovEnumerator, can_be_listed, count_deciding

@@ -9,7 +9,7 @@ import numpy as np
 from amdp import kernels
 from amdp.errors import InvalidInput
 from amdp.kernels.searches import Problem
-from amdp.mdp import Domain
+from amdp.model.domains import Domain
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.planning import (

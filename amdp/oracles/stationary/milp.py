@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from amdp.arrays import Floats, floats
 from amdp.errors import InvalidInput
 from amdp.kernels.searches import Problem
-from amdp.mdp import Domain, StationaryPolicies
+from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.apart import Ended, Tell
 from amdp.oracles.base import Planner
 from amdp.oracles.highs import run

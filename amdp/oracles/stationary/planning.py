@@ -22,11 +22,12 @@ from numpy.typing import NDArray
 
 from amdp import kernels
 from amdp.arrays import Costs, Floats, Values, require_finite
-from amdp.dynamics import Shape
 from amdp.errors import InvalidInput
 from amdp.kernels.rows import SparseRows
 from amdp.kernels.searches import Problem
-from amdp.mdp import Domain, Kernel, SingleKernel, SparseKernel, StationaryPolicies
+from amdp.model.domains import Domain, StationaryPolicies
+from amdp.model.segments import Shape
+from amdp.model.transitions import Kernel, SingleKernel, SparseKernel
 from amdp.oracles.apart import Tell, run_apart
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
 from amdp.oracles.interrupts import LOOK, interruptible
@@ -68,7 +69,7 @@ class Found(NamedTuple):
     note: str = ""  # why it stopped early
 
 
-class Posed(NamedTuple):
+class ScaledProblems(NamedTuple):
     """Costs as problems."""
 
     problems: list[Problem]
@@ -148,7 +149,9 @@ class Chains:
         (problem,) = self.posed(cost[None], len(cost), np.zeros(1, dtype=np.int64), scale=1.0).problems
         return problem._replace(lanes=lanes)
 
-    def posed(self, costs: Costs, horizon: int, halt: NDArray[np.int64], scale: float | None = None) -> "Posed":
+    def posed(
+        self, costs: Costs, horizon: int, halt: NDArray[np.int64], scale: float | None = None
+    ) -> "ScaledProblems":
         """Problems that show the first `horizon` steps of each of `costs` `[n, t, s, a]`, divided by a power of two."""
         (n, steps, states, actions), pairs = costs.shape, costs[0, 0].size
         kept, tails = np.empty((n, horizon, pairs)), np.empty((n, horizon + 1, pairs))
@@ -167,7 +170,7 @@ class Chains:
         common = self.initial, STOP, SLACK * steps, LANES
         parts = zip(shown, tails, spans, scales.tolist(), strict=True)
         problems = [Problem(cost, tail, span, *common, power, halt) for cost, tail, span, power in parts]
-        return Posed(problems, scales, sizes)
+        return ScaledProblems(problems, scales, sizes)
 
     def value(self, problem: Problem, policy: Policy) -> float:
         """The cost of one policy over all steps."""

@@ -24,7 +24,7 @@ import numpy as np
 import scipy
 
 from amdp.arrays import Floats, one_hot, require_room
-from amdp.dynamics import Shape
+from amdp.model.segments import Shape
 from amdp.oracles.stationary.planning import Chains, Policy
 
 LEAST_CHANCE = 1e-9  # smaller entries are lost among the tolerances of solvers

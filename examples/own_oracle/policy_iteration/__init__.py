@@ -8,7 +8,7 @@ import numpy as np
 
 import amdp
 from amdp.arrays import Actions, Costs, Values
-from amdp.mdp import Domain
+from amdp.model.domains import Domain
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,1 @@
+"""Loss estimates from bandit feedback: geometric resampling and importance weighting."""

@@ -1,0 +1,70 @@
+"""From losses met to estimates of all losses.
+
+A weight says what a unit of loss met at a pair stands for: about one over the chance of being there. It does not
+depend on the loss, so it is drawn when the segment is played; feedback that is still under way keeps `m` numbers.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
+from amdp.arrays import Floats
+from amdp.errors import InvalidInput
+from amdp.model.segments import Segment
+
+
+class Estimator(Protocol):
+    """How a learner turns feedback into loss estimates; `feedback` is the one kind that it understands."""
+
+    feedback: ClassVar[type]
+
+    def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
+        """The weights of a segment that was played with a policy from `distribution`."""
+        ...
+
+    def add(self, total: Floats, feedback: Any, distribution: Any) -> Floats:
+        """`total` `[h, s, a]` plus the estimate, as a new array; `distribution` plays the round of its arrival."""
+        ...
+
+
+class WeightTimesLoss:
+    """Estimates that are zero where nothing was met."""
+
+    feedback: ClassVar[type] = Bandit
+
+    def add(self, total: Floats, feedback: Bandit, distribution: Any) -> Floats:
+        """Weight times loss, at the pairs that were visited."""
+        return added(total, feedback)
+
+
+@dataclass(frozen=True)
+class WholeTable:
+    """Full information needs no estimate: the losses themselves."""
+
+    feedback: ClassVar[type] = FullInformation
+
+    def weigh(self, distribution: object, segment: Segment, rng: np.random.Generator) -> Weights:
+        """Nothing to weigh."""
+        return Weights(np.empty(0))
+
+    def add(self, total: Floats, feedback: FullInformation, distribution: object) -> Floats:
+        """The losses of all pairs."""
+        return total + feedback.table
+
+
+def learned(estimator: Estimator, total: Floats, feedback: Feedback, distribution: object) -> Floats:
+    """`total` plus the estimate of feedback that arrives in the round that `distribution` played."""
+    if not isinstance(feedback, estimator.feedback):
+        raise InvalidInput(
+            f"{type(estimator).__name__} understands {estimator.feedback.__name__}, not {type(feedback).__name__}"
+        )
+    return estimator.add(total, feedback, distribution)
+
+
+def added(total: Floats, feedback: Bandit) -> Floats:
+    """`total` plus weight times loss at the pairs of a segment."""
+    result = total.copy()
+    result[feedback.segment.places] += feedback.weights.values * feedback.losses
+    return result

@@ -1,0 +1,215 @@
+"""Trials: policies drawn like the one that was played, until one of them meets each pair of a segment.
+
+Two roads to the same counts, to the last bit: batch by batch through any oracle, or compiled as a whole.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import prod
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amdp import kernels
+from amdp.algorithms.estimators.feedback import Weights
+from amdp.arrays import Actions, Bools, Floats
+from amdp.errors import InvalidInput
+from amdp.kernels.layout import lanes
+from amdp.model.chains import stationary_visits
+from amdp.model.domains import Domain, StationaryPolicies
+from amdp.model.segments import Segment
+from amdp.model.transitions import SingleKernel
+
+BATCH = 32  # trials made together: as fast as larger batches, and fewer of them are in vain
+BATCH_NUMBERS = 4_000_000  # perturbed costs over a long horizon are large: no batch holds more of them, if it can
+
+Policies = Callable[[int], Actions]  # the next `n` of a stream of independent policies, `[n, h, s]` or `[n, s]`
+
+
+class Sampler(Protocol):
+    """A distribution over deterministic policies that can be sampled at will."""
+
+    @property
+    def domain(self) -> Domain:
+        """The policies that are drawn from."""
+        ...
+
+    def policies(self, rng: np.random.Generator) -> Policies:
+        """A stream of independent policies."""
+        ...
+
+
+class Trials(Protocol):
+    """Ways to count the trials until each pair of a segment is met, at most `limit` for each."""
+
+    def shared(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        """Each trial serves all pairs."""
+        ...
+
+    def per_step(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        """Each trial serves one pair."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class BatchedTrials:
+    """Trials through any oracle and over any dynamics."""
+
+    distribution: Sampler
+
+    def shared(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        """Batches until every pair was met, or the limit is reached."""
+        domain, policies, uniforms = (
+            self.distribution.domain,
+            self.distribution.policies(rng),
+            _uniforms(segment.stop, rng),
+        )
+
+        def meets(n: int) -> Bools:
+            return domain.dynamics.meets_all(policies(n), domain.initial, segment, uniforms(n))
+
+        return _shared(meets, len(segment.states), limit, BATCH)
+
+    def per_step(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        """Batches in which all pairs that still wait get the same number of trials."""
+        domain, policies, uniforms = (
+            self.distribution.domain,
+            self.distribution.policies(rng),
+            _uniforms(segment.stop, rng),
+        )
+
+        def meets(steps: NDArray[np.int64]) -> Bools:
+            n = len(steps)
+            return domain.dynamics.meets(policies(n), domain.initial, segment, steps, uniforms(n))
+
+        return _per_step(meets, len(segment.states), limit, BATCH)
+
+
+@dataclass(frozen=True, eq=False)
+class StationaryTrials:
+    """Trials of stationary policies: each is at a pair with a chance that is known, and drawn without a path."""
+
+    distribution: Sampler
+    visits: Callable[[Actions, Segment], Floats]  # policies [n, s] -> the chance [n, m] of each pair of the segment
+
+    @classmethod
+    def from_start(cls, distribution: Sampler, domain: StationaryPolicies) -> Self:
+        """Trials that are followed from the initial state on."""
+        return cls(distribution, lambda actions, segment: stationary_visits(domain, actions, segment.pairs))
+
+    def shared(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        """Batches until every pair was met, or the limit is reached."""
+        policies, uniforms = self.distribution.policies(rng), _uniforms(len(segment.states), rng)
+
+        def meets(n: int) -> Bools:
+            met: Bools = uniforms(n) < self.visits(policies(n), segment)
+            return met
+
+        return _shared(meets, len(segment.states), limit, self._batch)
+
+    def per_step(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        """Batches in which all pairs that still wait get the same number of trials."""
+        policies, uniforms = self.distribution.policies(rng), _uniforms(1, rng)
+
+        def meets(steps: NDArray[np.int64]) -> Bools:
+            n = len(steps)
+            met: Bools = uniforms(n)[:, 0] < self.visits(policies(n), segment)[np.arange(n), steps]
+            return met
+
+        return _per_step(meets, len(segment.states), limit, self._batch)
+
+    @property
+    def _batch(self) -> int:
+        return min(BATCH, max(1, BATCH_NUMBERS // prod(self.distribution.domain.shape)))
+
+
+def batched(distribution: Sampler) -> Trials:
+    """Trials through any oracle, as the domain asks for."""
+    domain = distribution.domain
+    if isinstance(domain, StationaryPolicies):
+        return StationaryTrials.from_start(distribution, domain)
+    return BatchedTrials(distribution)
+
+
+def _shared(meets: Callable[[int], Bools], pairs: int, limit: int, batch: int) -> Weights:
+    """Count with trials `meets(n)` `[n, m]` that serve all pairs."""
+    counts = np.zeros(pairs)
+    done = 0
+    while done < limit and not counts.all():
+        n = min(batch, limit - done)
+        met = meets(n)
+        first = np.where(met.any(axis=0), done + met.argmax(axis=0) + 1, 0)
+        counts = np.where(counts == 0, first, counts)
+        done += n
+    return Weights(np.where(counts == 0, float(limit), counts), done)
+
+
+def _per_step(meets: Callable[[NDArray[np.int64]], Bools], pairs: int, limit: int, batch: int) -> Weights:
+    """Count with trials `meets(steps)` `[n]`, each for one pair."""
+    counts = np.zeros(pairs)
+    waiting = np.arange(pairs)
+    done, trials = 0, 0
+    while len(waiting) and done < limit:
+        each = min(max(1, batch // len(waiting)), limit - done)
+        steps = np.repeat(waiting, each)
+        met = meets(steps).reshape(-1, each)
+        counts[waiting] = done + np.where(met.any(axis=1), met.argmax(axis=1) + 1, each)
+        waiting = waiting[~met.any(axis=1)]
+        done += each
+        trials += len(steps)
+    return Weights(counts, trials)
+
+
+def _uniforms(size: int, rng: np.random.Generator) -> Callable[[int], Floats]:
+    """The next `n` rows of a stream of uniform numbers `[n, size]`."""
+    luck = lanes(rng)
+
+    def uniforms(n: int) -> Floats:
+        numbers = np.empty((n, size))
+        kernels.noise.fill_uniform(luck, numbers)
+        return numbers
+
+    return uniforms
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledTrials:
+    """Laplace noise of a given scale on `total`, backward induction over one kernel: no Python in between."""
+
+    kernel: SingleKernel
+    initial: int
+    total: Floats  # [h, s, a]
+    scale: float
+
+    def policies(self, rng: np.random.Generator) -> Policies:
+        """A stream of independent policies."""
+        noise = lanes(rng)
+        steps, states, _ = self.total.shape
+
+        def policies(n: int) -> Actions:
+            actions = np.empty((steps, n, states), dtype=np.int32)
+            self._require_sound(kernels.trials.leaders(self.kernel.rows, noise, self.scale, self.total, actions))
+            return actions.swapaxes(0, 1)
+
+        return policies
+
+    def shared(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        """As `BatchedTrials` does."""
+        return self._searched(kernels.trials.shared, segment, limit, rng)
+
+    def per_step(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        """As `BatchedTrials` does."""
+        return self._searched(kernels.trials.per_step, segment, limit, rng)
+
+    def _searched(self, search: Callable[..., int], segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        kernel, counts = self.kernel, np.empty(len(segment.states))
+        seeds = lanes(rng), lanes(rng)
+        wanted = self.initial, segment.start, segment.states, segment.actions
+        trials = search(kernel.rows, kernel.paths, *seeds, self.scale, self.total, *wanted, limit, BATCH, counts)
+        self._require_sound(trials >= 0)
+        return Weights(counts, trials)
+
+    def _require_sound(self, finite: bool) -> None:
+        if not finite:
+            raise InvalidInput(f"loss estimates reach {np.abs(self.total).max():g}; a perturbed cost is not finite")

@@ -1,0 +1,213 @@
+"""Follow the perturbed leader (Dai, Luo and Chen 2022, Algorithms 1, 3 and 4, through one class).
+
+Each round plays the policy that is cheapest for the sum of loss estimates plus fresh noise. Over a kernel this is
+Algorithm 1, over a box that narrows Algorithm 3, and with delayed feedback Algorithm 4. The pseudo-code draws the
+noise once; its analysis draws it anew each round, and so does `Ftpl`. `LiteralFtpl` is the pseudo-code to the letter.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from math import ceil, sqrt
+from typing import Self
+
+import numpy as np
+
+from amdp.algorithms.bounds import FtplBound, ftpl_bound
+from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
+from amdp.algorithms.estimators.feedback import Feedback, Weights
+from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
+from amdp.algorithms.estimators.trials import CompiledTrials, Trials, batched
+from amdp.algorithms.ftpl.perturbations import Exponential, Laplace, Perturbation
+from amdp.arrays import Actions, Floats, Policies, one_hot, require_whole
+from amdp.errors import InvalidInput
+from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
+from amdp.model.segments import Segment
+from amdp.model.transitions import SingleKernel
+from amdp.oracles.base import Planner, PlanningOracle, Status, bind
+from amdp.oracles.markov.dynamic_programming import BackwardInduction
+
+
+@dataclass(frozen=True, eq=False)
+class PerturbedLeader:
+    """The policy that is cheapest for `total` plus noise: a distribution over deterministic policies."""
+
+    planner: Planner = field(repr=False)
+    perturbation: Perturbation
+    total: Floats = field(repr=False)  # [h, s, a], the sum of the loss estimates so far
+
+    @property
+    def domain(self) -> Domain:
+        """The policies that are drawn from."""
+        return self.planner.domain
+
+    @cached_property
+    def trials(self) -> Trials:
+        """Trials of policies from this distribution: compiled where noise, planner and dynamics allow it."""
+        return self._compiled or batched(self)
+
+    def policies(self, rng: np.random.Generator) -> Callable[[int], Actions]:
+        """A stream of independent policies: the next `n` of them, `[n, h, s]`, or `[n, s]` if they are stationary."""
+        if self._compiled:
+            return self._compiled.policies(rng)
+        costs = self.perturbation.stream(self.total, rng)
+        return lambda n: self._leaders(costs(n))
+
+    def sample(self, n: int, rng: np.random.Generator) -> Actions:
+        """`n` independent policies `[n, h, s]` (or `[n, s]`)."""
+        return self.policies(rng)(n)
+
+    def draw(self, rng: np.random.Generator) -> Policies:
+        """One policy `[h, s, a]` (or `[s, a]`)."""
+        return one_hot(self.sample(1, rng)[0], self.domain.shape[2])
+
+    @cached_property
+    def _compiled(self) -> CompiledTrials | None:
+        kernel = self.domain.dynamics
+        simple = isinstance(self.planner.oracle, BackwardInduction) and isinstance(self.perturbation, Laplace)
+        if not simple or not isinstance(kernel, SingleKernel):
+            return None
+        total = np.ascontiguousarray(self.total)
+        return CompiledTrials(kernel, self.domain.initial, total, 1.0 / self.perturbation.rate)
+
+    def _leaders(self, costs: Floats) -> Actions:
+        # A policy that is only feasible would be drawn from another law than the analysis speaks of.
+        return self.planner.minimize(costs).require(Status.OPTIMAL).actions
+
+
+@dataclass(frozen=True, eq=False)
+class StubbornLeader(PerturbedLeader):
+    """A perturbed leader that plays with the same noise all its life; its resampling trials are fresh."""
+
+    noise: Floats = field(repr=False, kw_only=True)  # [h, s, a]
+
+    def draw(self, rng: np.random.Generator) -> Policies:
+        """One policy `[h, s, a]`, the same as long as `total` is the same."""
+        return one_hot(self._leaders((self.total + self.noise)[None])[0], self.domain.shape[2])
+
+
+@dataclass(frozen=True)
+class Ftpl:
+    """Follow the perturbed leader, with fresh noise each round."""
+
+    perturbation: Perturbation
+    estimator: Estimator
+    oracle: str | PlanningOracle = "dp"
+
+    @classmethod
+    def tuned(
+        cls,
+        domain: Domain,
+        rounds: int,
+        total_delay: int = 0,
+        *,
+        oracle: str | PlanningOracle = "dp",
+        shared: bool = False,
+        multiplier: float = 1.0,
+        rate: float | None = None,
+        limit: int | None = None,
+        perturbation: Callable[[float], Perturbation] = Laplace,
+    ) -> Self:
+        """The theorems' parameters: rate `1 / sqrt(HSA(K + D))`, limit `sqrt(SAK/H)`; each can be overridden.
+
+        `multiplier` scales the rate. The theorems speak of Laplace noise; another law takes the same rate.
+        """
+        _require_episodes(domain)
+        trials = resampling_limit(domain, rounds) if limit is None else limit
+        spread = laplace_rate(domain, rounds, total_delay) if rate is None else rate
+        estimator: Estimator = SharedResampling(trials) if shared else GeometricResampling(trials)
+        return cls(perturbation(multiplier * spread), estimator, bind(oracle, domain).oracle)
+
+    @property
+    def feedback(self) -> type:
+        """The kind of feedback that its estimator understands."""
+        return self.estimator.feedback
+
+    def start(self, domain: Domain, rng: np.random.Generator) -> PerturbedLeader:
+        """No losses yet: the noise alone decides."""
+        return PerturbedLeader(bind(self.oracle, domain), self.perturbation, np.zeros(domain.shape))
+
+    def observe(self, distribution: PerturbedLeader, segment: Segment) -> PerturbedLeader:
+        """Narrow the dynamics; a kernel stays what it is."""
+        domain = distribution.domain
+        narrowed = domain.dynamics.narrow(segment)
+        if narrowed is domain.dynamics:
+            return distribution
+        return replace(distribution, planner=bind(self.oracle, MarkovPolicies(narrowed, domain.initial)))
+
+    def weigh(self, distribution: PerturbedLeader, segment: Segment, rng: np.random.Generator) -> Weights:
+        """As its estimator does."""
+        return self.estimator.weigh(distribution, segment, rng)
+
+    def learn(self, distribution: PerturbedLeader, feedback: Feedback) -> PerturbedLeader:
+        """Add the estimate of the losses to the sum."""
+        return replace(distribution, total=learned(self.estimator, distribution.total, feedback, distribution))
+
+    def bound(self, domain: Domain, rounds: int, waited: int = 0) -> FtplBound | None:
+        """What Theorems 4 and 6 allow after `rounds`; None where no explicit bound is known: boxes, other noise."""
+        known = isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel)
+        noise, estimator = self.perturbation, self.estimator
+        if not known or not isinstance(noise, Laplace):
+            return None
+        if not isinstance(estimator, GeometricResampling | SharedResampling):
+            return None
+        return ftpl_bound(domain.shape, rounds, noise.rate, estimator.limit, waited)
+
+
+class LiteralFtpl(Ftpl):
+    """The pseudo-code to the letter: noise drawn once, before the first round.
+
+    Under bandit feedback its regret is linear: the estimates reveal the noise. It is here to show that.
+    """
+
+    def start(self, domain: Domain, rng: np.random.Generator) -> StubbornLeader:
+        """Draw the noise of a lifetime."""
+        nothing = np.zeros(domain.shape)
+        noise = self.perturbation.perturbed(nothing, 1, rng)[0]
+        return StubbornLeader(bind(self.oracle, domain), self.perturbation, nothing, noise=noise)
+
+    def bound(self, domain: Domain, rounds: int, waited: int = 0) -> None:
+        """None: the proof needs fresh noise."""
+
+
+def follow_the_perturbed_leader(
+    domain: Domain, rounds: int, *, oracle: str | PlanningOracle = "dp", multiplier: float = 1.0
+) -> Ftpl:
+    """Full information: FPL of Wang and Dong (2020) over a kernel, FPOP of Neu et al. (2012) over a box.
+
+    Exponential noise of rate `sqrt((1 + ln SA) / (H^2 K))`, subtracted [derived]. The printed FPOP draws noise once an
+    epoch and uses L1 sets [from memory]; here the noise is fresh each round and the set is the domain's box.
+    """
+    _require_episodes(domain)
+    steps, states, actions = domain.shape
+    rate = multiplier * sqrt((1.0 + np.log(states * actions)) / (steps**2 * _at_least_one(rounds)))
+    return Ftpl(Exponential(rate), WholeTable(), bind(oracle, domain).oracle)
+
+
+def laplace_rate(domain: Domain, rounds: int, total_delay: int = 0) -> float:
+    """`1 / sqrt(HSA(K + D))`."""
+    steps, states, actions = domain.shape
+    if total_delay < 0:
+        raise InvalidInput(f"total_delay = {total_delay}; it must not be negative")
+    return 1.0 / sqrt(steps * states * actions * (_at_least_one(rounds) + total_delay))
+
+
+def resampling_limit(domain: Domain, rounds: int) -> int:
+    """`sqrt(SAK/H)`, rounded up, at least 1."""
+    steps, states, actions = domain.shape
+    return max(1, ceil(sqrt(states * actions * _at_least_one(rounds) / steps)))
+
+
+def _at_least_one(rounds: int) -> int:
+    require_whole("rounds", rounds)
+    if rounds < 1:
+        raise InvalidInput(f"rounds = {rounds}; it must be at least 1")
+    return rounds
+
+
+def _require_episodes(domain: Domain) -> None:
+    if isinstance(domain, StationaryPolicies):
+        raise InvalidInput(
+            "these parameters are for episodes; in a stream of steps use ftpl-infinite: see FtplTuning; with full "
+            "information fll"
+        )

@@ -1,0 +1,1 @@
+"""Mirror descent and the regularized leader over occupancy measures."""

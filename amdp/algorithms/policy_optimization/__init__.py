@@ -1,0 +1,1 @@
+"""Policy optimization: exponential weights in each state."""

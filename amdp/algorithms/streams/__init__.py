@@ -1,0 +1,1 @@
+"""Learners for infinite-horizon games, played as one unbroken stream of steps."""

@@ -1,0 +1,140 @@
+"""Follow the perturbed leader over closed walks (Chandrasekaran and Tewari 2021, deterministic transitions).
+
+Full information, certain moves, all states reaching each other. The experts are the closed walks of length
+`k = 1 .. S` of `amdp.model.walk_graphs`; `C_k[j, s, a]` sums the losses of the steps `t` with `t mod k = j`. One
+exponential number of `rate` for each `(k, j, s, a)` is drawn once, and
+
+    the leader minimizes  sum_j C_k[j, e_j] - Z_k[j, e_j]  over all closed walks e.
+
+Whoever is not on the leader goes there by the shortest way, at most the critical length `d`.
+
+**Why it seldom changes.** All walks with the pair `e_j` at place `j = t mod k` pay the same at step `t` and share the
+number `Z_k[j, e_j]`. No other walk has it, and none becomes cheaper. So the leader stays if that number exceeds its
+threshold by the loss, and being exponential it does so with chance `exp(-rate loss)`: the leader changes with chance at
+most `rate`.
+
+**Uncertain.** The source puts noise on the first `S` losses, shared by all lengths [from memory], and is quoted with
+`S^4 sqrt(T)`. Here each length has noise of its own: walks of other lengths could share a number without paying at that
+step, and the argument above would not hold (though small simulations with shared noise showed no more changes). This
+costs `ln S` inside the bound. All details and the bound are [derived].
+"""
+
+from dataclasses import dataclass, field, replace
+from math import log, sqrt
+from typing import ClassVar, Self
+
+import numpy as np
+
+from amdp.algorithms.bounds import require_rounds
+from amdp.algorithms.estimators.feedback import Feedback, FullInformation, Weights
+from amdp.algorithms.ftpl.perturbations import require_rate
+from amdp.algorithms.streams.steps import StreamBound, choice, stationary, step_of, stream, whole_table
+from amdp.algorithms.task import Task
+from amdp.arrays import Floats, Policies
+from amdp.model.domains import Domain, StationaryPolicies
+from amdp.model.segments import Segment
+from amdp.model.walk_graphs import ClosedWalk, Closing, Pursuit, WalkGraph
+
+
+@dataclass(frozen=True, eq=False)
+class LeadingWalk:
+    """The closed walk that leads, and how far the way to it has come."""
+
+    domain: StationaryPolicies
+    graph: WalkGraph
+    closing: Closing
+    perturbed: Floats = field(repr=False)  # [r, s, a], sums of losses minus noise
+    bounds: Floats = field(repr=False)  # [i, c], no walk of that length and start is cheaper
+    pursuit: Pursuit
+    time: int
+    state: int
+
+    @property
+    def leader(self) -> ClosedWalk:
+        """The cheapest walk."""
+        return self.pursuit.walk
+
+    def draw(self, rng: np.random.Generator) -> Policies:
+        """The next move `[s, a]`, without luck."""
+        _, states, actions = self.domain.shape
+        return choice(states, actions, self.state, self.pursuit.action(self.time))
+
+    def led(self) -> Self:
+        """Look for the leader; if it is a new one, turn to it at once."""
+        leader, bounds = self.graph.cheapest(self.perturbed, self.closing, self.bounds)
+        if leader.same_as(self.leader):
+            return replace(self, bounds=bounds)
+        return replace(self, bounds=bounds, pursuit=self.graph.pursue(leader, self.time, self.state))
+
+
+@dataclass(frozen=True)
+class WalkingLeader:
+    """Follow the perturbed leader over closed walks of at most `longest` pairs, as many as states if None."""
+
+    rate: float
+    longest: int | None = None
+    feedback: ClassVar[type] = FullInformation
+
+    def __post_init__(self) -> None:
+        require_rate(self.rate)
+
+    @classmethod
+    def tuned(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
+        """Rate `sqrt(S (1 + ln S^2 A) / (T (1 + d)))`: balances the bound [derived]."""
+        graph = certain_moves(domain)
+        noise = graph.states * (1.0 + log(_numbers(graph, graph.closing())))
+        return cls(multiplier * sqrt(noise / (require_rounds(rounds) * (1 + graph.critical))))
+
+    def start(self, domain: Domain, rng: np.random.Generator) -> LeadingWalk:
+        """Draw the noise of a lifetime; it alone decides."""
+        graph, told = certain_moves(domain), stationary(domain)
+        closing = graph.closing(self.longest)
+        noise = rng.exponential(1.0 / self.rate, size=(closing.rows, *domain.shape[1:]))
+        unknown = np.full((len(closing.lengths), len(closing.starts)), -np.inf)
+        leader, bounds = graph.cheapest(-noise, closing, unknown)
+        pursuit = graph.pursue(leader, 0, told.initial)
+        return LeadingWalk(told, graph, closing, -noise, bounds, pursuit, 0, told.initial)
+
+    def observe(self, distribution: LeadingWalk, segment: Segment) -> LeadingWalk:
+        """One step on."""
+        step = step_of(segment)
+        return replace(distribution, time=step.time + 1, state=step.reached)
+
+    def weigh(self, distribution: LeadingWalk, segment: Segment, rng: np.random.Generator) -> Weights:
+        """Nothing to weigh."""
+        return Weights(np.empty(0))
+
+    def learn(self, distribution: LeadingWalk, feedback: Feedback) -> LeadingWalk:
+        """Add the losses; as long as the leader pays nothing, it leads, since all others only get dearer."""
+        table, time = whole_table(feedback)[0], step_of(feedback.segment).time
+        perturbed = distribution.perturbed.copy()
+        perturbed[distribution.closing.places(time)] += table
+        heard = replace(distribution, perturbed=perturbed)
+        return heard.led() if table[distribution.leader.pair(time)] > 0.0 else heard
+
+    def bound(self, domain: Domain, rounds: int) -> StreamBound:
+        """`S (1 + ln(nSA)) / rate + rate T (1 + d) + d + S` with `n` lengths of walks, for any rate [derived].
+
+        The noise of the best walk is at most the sum over its places of the largest of `nSA` numbers.
+        """
+        graph = certain_moves(domain)
+        closing = graph.closing(self.longest)
+        noise = float(closing.lengths[-1] * (1.0 + log(_numbers(graph, closing))))
+        changes = self.rate * rounds
+        return StreamBound(noise / self.rate, changes, (changes + 1.0) * graph.critical, float(graph.states))
+
+
+def certain_moves(domain: Domain) -> WalkGraph:
+    """The graph of a domain of stationary policies."""
+    told = stationary(domain)
+    return WalkGraph.of(told.dynamics, told.initial)
+
+
+def _numbers(graph: WalkGraph, closing: Closing) -> int:
+    """How many numbers the noise has at each place of a walk."""
+    return len(closing.lengths) * graph.following.size
+
+
+def ct_deterministic(task: Task) -> WalkingLeader:
+    """Full information, certain moves: the perturbed leader over closed walks, after Chandrasekaran and Tewari."""
+    return WalkingLeader.tuned(stream(task), task.rounds, multiplier=task.multiplier)

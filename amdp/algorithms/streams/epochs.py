@@ -1,0 +1,398 @@
+"""FTPL and Hedge over stationary policies in an unbroken stream (Dai, Luo and Chen 2022, section 5 and appendix D).
+
+The learners are `Ftpl` and `Hedge`. What is new is that an epoch begins with a switch, whose steps say nothing about
+the policy. So a pair is met at step `t` only if the switch was over by then, which the estimates must know of:
+
+- the printed algorithms take all switches as finished: `GeometricResampling` and `ImportanceWeighting` as in episodes;
+- `SkipSwitchWindow` does so too, but ignores the first steps of every epoch;
+- `ReplayedResampling` and `EnteredWeighting` use the exact chance that a policy was entered and is there.
+
+The theorems are proved for policies that are entered anew in every epoch (`RenewedSwitching`) and the first two kinds
+of estimates: those learners are `ftpl-infinite-renewed` and `hedge-infinite-renewed`, and only they state a bound.
+
+`T` steps, `S` states, `A` actions, `D` diameter, `J` epochs of `H` steps, `C` the bound on a switch's expected length,
+`W` ignored steps.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from math import ceil, e, inf, log, sqrt
+from typing import Any, Self, TypeVar
+
+import numpy as np
+
+from amdp.algorithms.estimators.base import WeightTimesLoss, WholeTable
+from amdp.algorithms.estimators.feedback import Bandit, Weights
+from amdp.algorithms.estimators.importance_weighting import ImportanceWeighting
+from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling, require_limit
+from amdp.algorithms.estimators.trials import Sampler, StationaryTrials
+from amdp.algorithms.ftpl.perturbations import Laplace
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl
+from amdp.algorithms.hedge import Hedge
+from amdp.algorithms.streams.steps import stationary
+from amdp.algorithms.streams.switching import Epoch, PolicySwitching, RenewedSwitching
+from amdp.algorithms.task import EpochSetup, Task
+from amdp.arrays import require_whole
+from amdp.errors import InvalidInput
+from amdp.kernels.threads import multiply
+from amdp.model.domains import StationaryPolicies
+from amdp.model.segments import Segment
+from amdp.oracles.base import PlanningOracle, bind
+
+PART = 512  # policies whose chances are found together
+LEAST_SWITCHES = 2.0  # practical epochs last at least so many switches
+WINDOW = 2.0  # ignored steps of an epoch, in expected switches, but no more than
+WINDOW_SHARE = 3  # the third part of it
+LIMIT = 3  # practical trials, in pairs (s, a)
+BOLDNESS = 8.0  # practical rates, in those that balance worst cases: found by trying
+KEPT = "none is proved for a policy that stays and is not entered anew"
+EXACT = f"{KEPT}, nor for exact chances of being entered"
+
+
+# --- estimates that know of switches ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class SkipSwitchWindow(WeightTimesLoss):
+    """Ignore the first `window` steps of every epoch, and weigh the others as if every switch were over by then.
+
+    With `F_pi(t)` the chance that a switch to `pi` is over by `t`, the mean of an estimate given all that happened
+    before the epoch is `loss * sum_pi p(pi) F_pi(t) mu_pi^t(s, a) / sum_pi p(pi) mu_pi^t(s, a)`, if policies are
+    entered anew in every epoch (`RenewedSwitching`): too small if switches take longer than the window, never too
+    large. A policy that is followed on (`PolicySwitching`) has the law that its last state leads to instead of
+    `mu_pi^t`: then the mean may be too large as well. `amdp verify stream-estimates` computes both.
+    """
+
+    inner: Any  # SharedResampling, GeometricResampling, ImportanceWeighting or ImplicitExploration
+    window: int
+
+    def __post_init__(self) -> None:
+        require_whole("window", self.window)
+        if self.window < 0 or self.inner.feedback is not Bandit:
+            raise InvalidInput(f"window = {self.window}, inner = {self.inner}; give at least 0, and a bandit estimator")
+
+    def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
+        """0 in the window, as the inner estimator weighs afterwards."""
+        seen = _epoch(segment)
+        ignored = min(max(0, seen.began.time + self.window - seen.start), len(seen.states))
+        late = Segment(seen.states[ignored:], seen.actions[ignored:], seen.start + ignored)
+        weights: Weights = self.inner.weigh(distribution, late, rng)
+        return weights._replace(values=np.concatenate([np.zeros(ignored), weights.values]))
+
+
+@dataclass(frozen=True)
+class ReplayedResampling(WeightTimesLoss):
+    """Shared geometric resampling whose trials go through the switch as well, from where the epoch really began.
+
+    A trial counts at step `t` only if its switch is over by then. The chance of that is computed, not simulated.
+    """
+
+    limit: int
+    entry: PolicySwitching
+
+    def __post_init__(self) -> None:
+        require_limit(self.limit)
+
+    def weigh(self, distribution: Sampler, segment: Segment, rng: np.random.Generator) -> Weights:
+        """A count for each step."""
+        seen = _epoch(segment)
+        trials = StationaryTrials(distribution, lambda actions, _: self.entry.visits(seen, actions))
+        return trials.shared(segment, self.limit, rng)
+
+
+@dataclass(frozen=True)
+class EnteredWeighting(WeightTimesLoss):
+    """Importance weighting by the exact chance that a policy was entered and is there: for Hedge."""
+
+    entry: PolicySwitching
+
+    def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
+        """One over the chance of each visit by a policy of the mixture."""
+        seen, actions = _epoch(segment), distribution.experts.actions
+        chances = np.zeros(len(seen.states))
+        for low in range(0, len(actions), PART):
+            part = slice(low, low + PART)
+            chances += multiply(distribution.chances[part], self.entry.visits(seen, actions[part]))
+        return Weights(1.0 / chances)
+
+
+def _epoch(segment: Segment) -> Epoch:
+    if not isinstance(segment, Epoch):
+        raise InvalidInput(f"a {type(segment).__name__} does not say where its epoch began; play in a Continuing arena")
+    return segment
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class InfiniteBound:
+    """A bound on expected regret if every epoch but the first begins with a switch (`RenewedSwitching`).
+
+    The estimates are `SkipSwitchWindow`, or as printed with `W = 0`.
+    """
+
+    penalty: float  # FTPL: 10 S sqrt(AT ln A) / rate; Hedge: S ln A / rate
+    stability: float  # FTPL: 3 rate HSAT; Hedge: rate HSAT
+    switching: float  # (J - 1) C, paid while switching
+    blind: float  # (J - 1) C + JW: steps that the estimates leave out
+    resampling: float = 0.0  # FTPL: SAT / (e L)
+
+    @property
+    def total(self) -> float:
+        """The sum of the task."""
+        return self.penalty + self.stability + self.switching + self.blind + self.resampling
+
+
+# --- tuning -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tuning(ABC):
+    """Epochs and rates for one stream; print it for what theory says of them."""
+
+    entry: PolicySwitching
+    epochs: int  # J, as many as are played
+    rate: float
+    window: int  # W, for `SkipSwitchWindow`
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.rate < inf and self._sizes[2] > 1:  # a single action needs no rate
+            raise InvalidInput(f"rate = {self.rate:g}; it must be positive and finite, and so must its multiplier")
+
+    @property
+    def steps(self) -> int:
+        """All steps `T`."""
+        return self.entry.kernel.shape[0]
+
+    @property
+    def length(self) -> int:
+        """Steps `H` of an epoch."""
+        return ceil(self.steps / self.epochs)
+
+    @property
+    def bound(self) -> InfiniteBound | None:
+        """The explicit bound of `learner` for any parameters; None, unless policies are entered in every epoch."""
+        return self._renewed_bound if self.entry.renews else None
+
+    @property
+    @abstractmethod
+    def _renewed_bound(self) -> InfiniteBound:
+        """The bound if policies are entered in every epoch."""
+
+    @property
+    def is_vacuous(self) -> bool:
+        """Whether theory says no more than that losses are at most 1."""
+        return self.bound is None or self.bound.total >= self.steps
+
+    def __str__(self) -> str:
+        switch = self.entry.expected_length
+        lines = [
+            f"{self.epochs} epochs of {self.length} steps, rate {self.rate:.3g}; a switch takes {switch:.3g} steps or "
+            f"less on average, of which {self.entry.routes.length} are one attempt",
+        ]
+        if self.bound is None:
+            lines.append(f"no bound: {KEPT}; use RenewedSwitching")
+        elif self.is_vacuous:
+            lines.append(f"the bound {self.bound.total:.3g} is vacuous: no learner loses more than {self.steps} steps")
+        if self.epochs == 1:
+            lines.append("a single epoch learns nothing: the diameter is too large for so few steps")
+        elif self.length <= self.entry.routes.length:
+            lines.append("no switch can end within an epoch: give fewer epochs, or use the practical tuning")
+        elif switch * 2.0 > self.length:
+            lines.append("switches may take more than half of the steps: give fewer epochs")
+        return "; ".join(lines)
+
+    @property
+    def _sizes(self) -> tuple[int, int, int]:
+        return self.entry.kernel.shape
+
+    @property
+    def _lost(self) -> tuple[float, float]:
+        """Steps paid in switches, and steps left out."""
+        switches = (self.epochs - 1) * self.entry.expected_length
+        return switches, switches + self.epochs * self.window
+
+
+@dataclass(frozen=True)
+class FtplTuning(Tuning):
+    """Laplace noise of `rate`, at most `limit` trials an epoch."""
+
+    limit: int
+
+    @classmethod
+    def tuned(cls, entry: PolicySwitching, epochs: int | None = None, multiplier: float = 1.0) -> Self:
+        """The theorem's parameters; `epochs` replaces `J`, `multiplier` scales the rate.
+
+        Rate `S^(1/3) D^(-2/3) T^(-1/3)`, `J = S^(2/3) A^(1/2) D^(-4/3) T^(5/6)`, at most
+        `S^(1/3) A^(1/2) D^(-2/3) T^(1/6)` trials.
+        """
+        (steps, states, actions), diameter = entry.kernel.shape, _diameter(entry)
+        rate = multiplier * (states / (diameter**2 * steps)) ** (1 / 3)
+        wanted = states ** (2 / 3) * actions**0.5 * diameter ** (-4 / 3) * steps ** (5 / 6)
+        limit = ceil(states ** (1 / 3) * actions**0.5 * diameter ** (-2 / 3) * steps ** (1 / 6))
+        made = _epochs(steps, wanted, epochs)
+        return cls(entry, made, rate, _window(entry, made), max(1, limit))
+
+    @classmethod
+    def practical(cls, entry: PolicySwitching, epochs: int | None = None, multiplier: float = 1.0) -> Self:
+        """Epochs of `H = C^(2/3) T^(1/3)` steps, at least two switches, and bolder noise: no theorem, but it learns.
+
+        An epoch adds estimates of variance up to `H^2 SA`, so all of them scatter by `sqrt(T H SA)`; the noise of a
+        policy, `T` numbers, by `sqrt(2 T) / rate`. They are equal at `sqrt(2 / (HSA))`; the rate is 8 times that.
+        """
+        steps, states, actions = entry.kernel.shape
+        made = _epochs(steps, _practical_epochs(entry), epochs)
+        rate = multiplier * BOLDNESS * sqrt(2.0 / (ceil(steps / made) * states * actions))
+        return cls(entry, made, rate, _window(entry, made), LIMIT * states * actions)
+
+    @property
+    def _renewed_bound(self) -> InfiniteBound:
+        """`10 S sqrt(AT ln A) / rate + 3 rate HSAT + SAT / (e L) + 2 (J - 1) C + J W`."""
+        steps, states, actions = self._sizes
+        penalty = 10.0 * states * sqrt(actions * steps * log(actions)) / self.rate
+        stability = 3.0 * self.rate * self.length * states * actions * steps
+        return InfiniteBound(penalty, stability, *self._lost, states * actions * steps / (e * self.limit))
+
+    def learner(self, oracle: str | PlanningOracle = "auto") -> Ftpl:
+        """With estimates that ignore the first steps of every epoch."""
+        return self._ftpl(SkipSwitchWindow(SharedResampling(self.limit), self.window), oracle)
+
+    def printed_learner(self, oracle: str | PlanningOracle = "auto") -> Ftpl:
+        """As printed: trials of its own for each step after the switch. `bound` is least with `window = 0`."""
+        return self._ftpl(GeometricResampling(self.limit), oracle)
+
+    def exact_learner(self, oracle: str | PlanningOracle = "auto") -> Ftpl:
+        """With trials that go through the switch as well; no bound is proved for it."""
+        return self._ftpl(ReplayedResampling(self.limit, self.entry), oracle)
+
+    def full_information_learner(self, oracle: str | PlanningOracle = "auto") -> Ftpl:
+        """Told all losses of an epoch, it needs no estimates."""
+        return self._ftpl(WholeTable(), oracle)
+
+    def _ftpl(self, estimator: Any, oracle: str | PlanningOracle) -> Ftpl:
+        domain = StationaryPolicies(self.entry.kernel, self.entry.initial)
+        return Ftpl(Laplace(self.rate), estimator, bind(oracle, domain).oracle)
+
+
+@dataclass(frozen=True)
+class HedgeTuning(Tuning):
+    """Exponential weights of `rate` over all stationary policies."""
+
+    @classmethod
+    def tuned(cls, entry: PolicySwitching, epochs: int | None = None, multiplier: float = 1.0) -> Self:
+        """The theorem's parameters; `epochs` replaces `J`, `multiplier` scales the rate.
+
+        Rate `S^(1/3) A^(-1/3) (DT)^(-2/3)`, `J = (ST)^(2/3) A^(1/3) D^(-4/3)`.
+        """
+        (steps, states, actions), diameter = entry.kernel.shape, _diameter(entry)
+        rate = multiplier * (states / actions) ** (1 / 3) * (diameter * steps) ** (-2 / 3)
+        wanted = (states * steps) ** (2 / 3) * actions ** (1 / 3) * diameter ** (-4 / 3)
+        made = _epochs(steps, wanted, epochs)
+        return cls(entry, made, rate, _window(entry, made))
+
+    @classmethod
+    def practical(cls, entry: PolicySwitching, epochs: int | None = None, multiplier: float = 1.0) -> Self:
+        """Epochs as for FTPL, and 8 times the rate `sqrt(ln A / (HAT))` that balances the bound for them."""
+        steps, _, actions = entry.kernel.shape
+        made = _epochs(steps, _practical_epochs(entry), epochs)
+        rate = multiplier * BOLDNESS * sqrt(log(actions) / (ceil(steps / made) * actions * steps))
+        return cls(entry, made, rate, _window(entry, made))
+
+    @property
+    def _renewed_bound(self) -> InfiniteBound:
+        """`S ln A / rate + rate HSAT + 2 (J - 1) C + J W`."""
+        steps, states, actions = self._sizes
+        penalty = states * log(actions) / self.rate if actions > 1 else 0.0
+        return InfiniteBound(penalty, self.rate * self.length * states * actions * steps, *self._lost)
+
+    def learner(self) -> Hedge:
+        """With estimates that ignore the first steps of every epoch."""
+        return Hedge(self.rate, SkipSwitchWindow(ImportanceWeighting(), self.window))
+
+    def printed_learner(self) -> Hedge:
+        """As printed: every step after the switch counts. `bound` is least with `window = 0`."""
+        return Hedge(self.rate, ImportanceWeighting())
+
+    def exact_learner(self) -> Hedge:
+        """With the exact chance that a policy was entered and is there; no bound is proved for it."""
+        return Hedge(self.rate, EnteredWeighting(self.entry))
+
+    def full_information_learner(self) -> Hedge:
+        """Told all losses of an epoch, it needs no estimates."""
+        return Hedge(self.rate, WholeTable())
+
+
+def _diameter(entry: PolicySwitching) -> float:
+    return max(1.0, entry.diameter.value)
+
+
+def _epochs(steps: int, wanted: float, given: int | None) -> int:
+    """How many epochs are played: all but the last of equal length."""
+    if given is not None:
+        require_whole("epochs", given)
+        if not 1 <= given <= steps:
+            raise InvalidInput(f"epochs = {given}; give between 1 and {steps}, the number of steps")
+    length = ceil(steps / (given or min(max(1, round(wanted)), steps)))
+    return ceil(steps / length)
+
+
+def _practical_epochs(entry: PolicySwitching) -> float:
+    """`T / H` with `H = C^(2/3) T^(1/3)`: all switches together take `C^(1/3) T^(2/3)` steps at most."""
+    steps, switch = entry.kernel.shape[0], entry.expected_length
+    return float(steps / max(LEAST_SWITCHES * switch, switch ** (2 / 3) * steps ** (1 / 3)))
+
+
+def _window(entry: PolicySwitching, epochs: int) -> int:
+    """By when most switches are over, in epochs that are long enough for that."""
+    return min(ceil(WINDOW * entry.expected_length), ceil(entry.kernel.shape[0] / epochs) // WINDOW_SHARE)
+
+
+Tuned = TypeVar("Tuned", FtplTuning, HedgeTuning)
+
+
+# --- recipes ----------------------------------------------------------------------------------------------------------
+
+
+def ftpl_infinite(task: Task, *, epochs: int | None = None, theorem: bool = False, exact: bool = False) -> EpochSetup:
+    """FTPL over stationary policies in epochs; a policy that stays is followed on, for which no bound is proved."""
+    tuning = _tuning(FtplTuning, task, PolicySwitching, epochs, theorem)
+    learner = tuning.exact_learner(_planner(task)) if exact else tuning.learner(_planner(task))
+    return EpochSetup(learner, tuning.entry, tuning.length, unproved=_silence("ftpl-infinite-renewed", exact))
+
+
+def ftpl_infinite_renewed(task: Task, *, epochs: int | None = None, theorem: bool = False) -> EpochSetup:
+    """The paper's FTPL for streams (Algorithm 6): policies entered in every epoch, independent trials for each step."""
+    tuning = replace(_tuning(FtplTuning, task, RenewedSwitching, epochs, theorem), window=0)
+    return EpochSetup(tuning.printed_learner(_planner(task)), tuning.entry, tuning.length, tuning.bound)
+
+
+def hedge_infinite(task: Task, *, epochs: int | None = None, theorem: bool = False, exact: bool = False) -> EpochSetup:
+    """Hedge over stationary policies in epochs; a policy that stays is followed on, for which no bound is proved."""
+    tuning = _tuning(HedgeTuning, task, PolicySwitching, epochs, theorem)
+    learner = tuning.exact_learner() if exact else tuning.learner()
+    return EpochSetup(learner, tuning.entry, tuning.length, unproved=_silence("hedge-infinite-renewed", exact))
+
+
+def hedge_infinite_renewed(task: Task, *, epochs: int | None = None, theorem: bool = False) -> EpochSetup:
+    """The paper's Hedge for streams (Algorithm 7): policies entered in every epoch, importance weighting."""
+    tuning = replace(_tuning(HedgeTuning, task, RenewedSwitching, epochs, theorem), window=0)
+    return EpochSetup(tuning.printed_learner(), tuning.entry, tuning.length, tuning.bound)
+
+
+def _tuning(
+    kind: type[Tuned], task: Task, switching: type[PolicySwitching], epochs: int | None, theorem: bool
+) -> Tuned:
+    domain = stationary(task.domain)
+    if task.total_delay:
+        raise InvalidInput(f"total_delay = {task.total_delay}; an unbroken stream has no delays")
+    tune = kind.tuned if theorem else kind.practical
+    return tune(switching(domain.dynamics, domain.initial), epochs, task.multiplier)
+
+
+def _planner(task: Task) -> str | PlanningOracle:
+    return "auto" if task.oracle == "dp" else task.oracle
+
+
+def _silence(proved: str, exact: bool) -> str:
+    return f"{EXACT if exact else KEPT}; {proved} has one"

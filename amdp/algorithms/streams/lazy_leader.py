@@ -1,0 +1,202 @@
+"""The lazy leader, FLL* (Kalai and Vempala 2005): full information, any planning oracle, few oracle calls.
+
+With noise `p` of density `(rate/2)^n exp(-rate |p|_1)` the leader is the cheapest policy for the losses so far plus
+`p`. When the losses `l` arrive, with chance `min{1, exp(-rate (|p - l|_1 - |p|_1))}` the noise becomes `p - l`: the
+perturbed sum stays, and with it the leader. Otherwise the noise becomes `-p`. Either way it has the law that it had
+[confirmed], and the leader changes with chance at most `rate |l|_1`; only then is the oracle asked. The tunings are
+[derived].
+"""
+
+from dataclasses import dataclass, field, replace
+from math import log, sqrt
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+
+from amdp.algorithms import bounds
+from amdp.algorithms.estimators.feedback import Feedback, FullInformation, Weights
+from amdp.algorithms.ftpl.perturbations import require_rate
+from amdp.algorithms.streams.entering import Engine, SwitchingLeader
+from amdp.algorithms.streams.steps import Luck, stream, whole_table
+from amdp.algorithms.task import Task
+from amdp.arrays import Actions, Floats, Policies, one_hot
+from amdp.errors import InvalidInput
+from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
+from amdp.model.segments import Segment, Shape
+from amdp.model.transitions import SingleKernel
+from amdp.oracles.base import Planner, PlanningOracle, Status, bind
+
+
+class LazySum(NamedTuple):
+    """Losses so far, and noise that follows them."""
+
+    rate: float
+    total: Floats  # [h, s, a]
+    noise: Floats  # [h, s, a]
+
+    @classmethod
+    def drawn(cls, rate: float, shape: Shape, rng: np.random.Generator) -> Self:
+        """Before anything was lost."""
+        return cls(rate, np.zeros(shape), rng.laplace(scale=1.0 / rate, size=shape))
+
+    def heard(self, table: Floats, first: int, uniform: float) -> tuple[Self, bool]:
+        """With the losses `[h, s, a]` of the steps from `first` on; and whether the perturbed sum stays."""
+        steps = slice(first, first + len(table))
+        total, kept = self.total.copy(), self.noise[steps] - table
+        total[steps] += table
+        if uniform >= np.exp(-self.rate * (np.abs(kept).sum() - np.abs(self.noise[steps]).sum())):
+            return self._replace(total=total, noise=-self.noise), False
+        noise = self.noise.copy()
+        noise[steps] = kept
+        return self._replace(total=total, noise=noise), True
+
+
+@dataclass(frozen=True, eq=False)
+class LazyChoice:
+    """The cheapest policy for the perturbed sum."""
+
+    planner: Planner = field(repr=False)
+    sum: LazySum = field(repr=False)
+    actions: Actions = field(repr=False)  # [h, s], or [s] if it is stationary
+    luck: Luck = field(repr=False)
+    told: int = 0  # feedbacks so far
+    planned: int = 1  # questions to the oracle so far
+
+    @classmethod
+    def drawn(cls, planner: Planner, rate: float, rng: np.random.Generator) -> Self:
+        """Before anything was lost."""
+        noise = LazySum.drawn(rate, planner.domain.shape, rng)
+        return cls(planner, noise, _leader(planner, noise), Luck.drawn(rng))
+
+    @property
+    def domain(self) -> Domain:
+        """The policies that are drawn from."""
+        return self.planner.domain
+
+    def draw(self, rng: np.random.Generator) -> Policies:
+        """The leader `[h, s, a]` (or `[s, a]`)."""
+        return one_hot(self.actions, self.domain.shape[2])
+
+    def heard(self, table: Floats, time: int, luck: Luck) -> Self:
+        """After the losses `[s, a]` of one step of a stream; others use the first two numbers of the step."""
+        return self._heard(table[None], time, float(luck.uniforms(time, 3)[2]))
+
+    def learned(self, table: Floats) -> Self:
+        """After the losses `[h, s, a]` of a round."""
+        return self._heard(table, 0, float(self.luck.uniforms(self.told, 1)[0]))
+
+    def bound_to(self, planner: Planner) -> Self:
+        """The same losses and noise over other dynamics."""
+        return replace(self, planner=planner, actions=_leader(planner, self.sum), planned=self.planned + 1)
+
+    def _heard(self, table: Floats, first: int, uniform: float) -> Self:
+        heard, stays = self.sum.heard(table, first, uniform)
+        actions = self.actions if stays else _leader(self.planner, heard)
+        return replace(self, sum=heard, actions=actions, told=self.told + 1, planned=self.planned + (not stays))
+
+
+@dataclass(frozen=True)
+class LazyLeader:
+    """FLL* in rounds whose losses `[h, s, a]` have the shape of the domain, such as episodes."""
+
+    rate: float
+    oracle: str | PlanningOracle = "dp"
+    feedback: ClassVar[type] = FullInformation
+
+    def __post_init__(self) -> None:
+        require_rate(self.rate)
+
+    @classmethod
+    def tuned(
+        cls, domain: Domain, rounds: int, *, oracle: str | PlanningOracle = "dp", multiplier: float = 1.0
+    ) -> Self:
+        """Rate `sqrt((1 + ln SA) / (HSA K))`: balances the bound [derived]."""
+        steps, states, actions = domain.shape
+        pairs = states * actions
+        rate = sqrt((1.0 + log(pairs)) / (steps * pairs * bounds.require_rounds(rounds)))
+        return cls(multiplier * rate, bind(oracle, domain).oracle)
+
+    def start(self, domain: Domain, rng: np.random.Generator) -> LazyChoice:
+        """The noise alone decides."""
+        return LazyChoice.drawn(bind(self.oracle, domain), self.rate, rng)
+
+    def observe(self, distribution: LazyChoice, segment: Segment) -> LazyChoice:
+        """Narrow the dynamics; a kernel stays what it is."""
+        narrowed = distribution.domain.dynamics.narrow(segment)
+        if narrowed is distribution.domain.dynamics:
+            return distribution
+        return distribution.bound_to(bind(self.oracle, MarkovPolicies(narrowed, distribution.domain.initial)))
+
+    def weigh(self, distribution: LazyChoice, segment: Segment, rng: np.random.Generator) -> Weights:
+        """Nothing to weigh."""
+        return Weights(np.empty(0))
+
+    def learn(self, distribution: LazyChoice, feedback: Feedback) -> LazyChoice:
+        """Add the losses; the leader mostly stays."""
+        table = whole_table(feedback)
+        if table.shape != distribution.domain.shape:
+            raise InvalidInput(
+                f"losses have shape {table.shape}, the domain {distribution.domain.shape}; see LazyPolicies"
+            )
+        return distribution.learned(table)
+
+    def bound(self, domain: Domain, rounds: int) -> bounds.Bound | None:
+        """`H (1 + ln SA) / rate + rate H^2 SAK` over a kernel [derived]; None over a box.
+
+        The noise of a policy is at most the sum over the steps of the largest of `SA` numbers; a change costs at most
+        `H` and has chance `rate HSA` in a round.
+        """
+        if not isinstance(domain.dynamics, SingleKernel):
+            return None
+        steps, states, actions = domain.shape
+        pairs = states * actions
+        return bounds.Bound(steps * (1.0 + log(pairs)) / self.rate, self.rate * steps**2 * pairs * rounds)
+
+
+@dataclass(frozen=True)
+class LazyPolicies(Engine):
+    """FLL* over the stationary policies of an unbroken stream, with noise on all its steps.
+
+    Only the losses of one step arrive at a time, so the leader changes with chance at most `rate SA`. But the noise has
+    `T SA` numbers: regret of order `T^(3/4)` [derived], for kernels without a start that has mass everywhere.
+    """
+
+    oracle: str | PlanningOracle = "auto"
+
+    def start(self, domain: StationaryPolicies, rng: np.random.Generator) -> LazyChoice:
+        """The noise alone decides."""
+        return LazyChoice.drawn(bind(self.oracle, domain), self.rate, rng)
+
+    @staticmethod
+    def noise(domain: StationaryPolicies, rounds: int) -> float:
+        """`2 sqrt(2) max(sqrt(T ln N), ln N)` with `ln N <= 1 + S ln A` [derived].
+
+        The sum `<mu, p>` has `E exp(x <mu, p>) <= exp(2 x^2 T)` for `x^2 <= 1/2`, as the squares of the chances of a
+        step sum to at most 1; the largest of `N` such sums is `ln N / x + 2 x T` or less on average.
+        """
+        policies = 1.0 + domain.shape[1] * log(domain.shape[2])
+        return 2.0 * sqrt(2.0) * max(sqrt(rounds * policies), policies)
+
+    @staticmethod
+    def change_factor(domain: StationaryPolicies) -> float:
+        """`SA` losses of at most 1."""
+        return float(domain.shape[1] * domain.shape[2])
+
+
+def _leader(planner: Planner, told: LazySum) -> Actions:
+    # A policy that is only feasible would be drawn from another law than the analysis speaks of.
+    leader: Actions = planner.minimize((told.total + told.noise)[None]).require(Status.OPTIMAL).actions[0]
+    return leader
+
+
+def fll(task: Task) -> LazyLeader | SwitchingLeader:
+    """Full information: FLL* in episodes, or step by step in a stream of a communicating kernel.
+
+    A delay counts like more rounds [derived].
+    """
+    settings: dict[str, Any] = {"multiplier": task.multiplier}
+    if isinstance(task.domain, MarkovPolicies):
+        longer = task.rounds + task.total_delay
+        return LazyLeader.tuned(task.domain, longer, oracle=task.oracle, **settings)
+    oracle = "auto" if task.oracle == "dp" else task.oracle
+    return SwitchingLeader.tuned(LazyPolicies, stream(task), task.rounds, oracle=oracle, **settings)

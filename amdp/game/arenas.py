@@ -1,0 +1,295 @@
+"""Arenas: where policies are played, in episodes or as one unbroken stream."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from amdp.arrays import Floats, Policies, require_index, require_whole
+from amdp.errors import InvalidInput
+from amdp.game.delays import Delays
+from amdp.game.rounds import Round
+from amdp.losses import LossSequence
+from amdp.model.chains import rows_of
+from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
+from amdp.model.evaluation import values
+from amdp.model.segments import NOWHERE, Place, Segment, Step, Visit
+from amdp.model.transitions import SingleKernel
+
+
+@runtime_checkable
+class PolicyEntry(Protocol):
+    """A way to enter a policy in the middle of an unbroken stream, such as `PolicySwitching`."""
+
+    @property
+    def kernel(self) -> SingleKernel:
+        """The dynamics of the stream."""
+        ...
+
+    @property
+    def initial(self) -> int:
+        """The state at step 0."""
+        ...
+
+    @property
+    def attempt_length(self) -> int:
+        """The steps of one attempt to enter a policy."""
+        ...
+
+    def walk(self, place: Place, policy: Policies, stop: int, rng: np.random.Generator) -> Visit:
+        """Play a policy `[s, a]` until step `stop`, entering it first where that is needed."""
+        ...
+
+
+class Arena(Protocol):
+    """Where policies are played. A round goes in with a place and comes out with one."""
+
+    oracle: ClassVar[str]  # who finds the best policy in hindsight, if nobody else is named
+
+    @property
+    def kernel(self) -> SingleKernel:
+        """Its dynamics."""
+        ...
+
+    @property
+    def initial(self) -> int:
+        """Its initial state."""
+        ...
+
+    @property
+    def domain(self) -> Domain:
+        """The policies that can be played."""
+        ...
+
+    def rounds(self, losses: LossSequence) -> int:
+        """How many rounds the losses last."""
+        ...
+
+    def table(self, losses: LossSequence, k: int) -> Floats:
+        """The losses of round `k`, `[h, s, a]`."""
+        ...
+
+    def gather(self, total: Floats, table: Floats, k: int) -> None:
+        """Add the table of round `k` to the losses of all policies so far, `[h, s, a]`, in place."""
+        ...
+
+    def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
+        """Refuse losses and delays that cannot be played here."""
+        ...
+
+    def begin(self) -> Place:
+        """Where the first round starts."""
+        ...
+
+    def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
+        """One round."""
+        ...
+
+    def charged(self, played: Sequence[Round], tables: Sequence[Floats]) -> Floats:
+        """What each round counts for in the regret, `[k]`."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Episodic:
+    """Every round starts again from the initial state and lasts all steps of the kernel."""
+
+    kernel: SingleKernel
+    initial: int = 0
+    oracle: ClassVar[str] = "dp"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kernel, SingleKernel):
+            raise InvalidInput(f"{type(self.kernel).__name__} is not a kernel; an arena has one: Kernel(p)")
+        require_index("initial", self.initial, self.kernel.shape[1])
+
+    def play(self, policy: Policies, rng: np.random.Generator) -> Segment:
+        """One episode; two uniform numbers a step, whatever is played, so that all learners meet the same luck."""
+        return self.kernel.walk(policy, self.initial, rng.random((self.kernel.shape[0], 2)))
+
+    @property
+    def domain(self) -> MarkovPolicies:
+        """All Markov policies."""
+        return MarkovPolicies(self.kernel, self.initial)
+
+    def rounds(self, losses: LossSequence) -> int:
+        """A table for each."""
+        return len(losses)
+
+    def table(self, losses: LossSequence, k: int) -> Floats:
+        """The losses of round `k`, `[h, s, a]`."""
+        return losses[k]
+
+    def gather(self, total: Floats, table: Floats, k: int) -> None:
+        """Table by table."""
+        total += table
+
+    def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
+        """Losses have the shape of the kernel."""
+        if losses.shape != self.kernel.shape:
+            raise InvalidInput(f"losses have shape {losses.shape}; the arena has {self.kernel.shape}")
+        if delays is not None and len(delays) != len(losses):
+            raise InvalidInput(f"{len(delays)} delays for {len(losses)} rounds of losses; give one a round")
+
+    def begin(self) -> Place:
+        """The initial state."""
+        return Place(0, self.initial)
+
+    def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
+        """One episode, and back to the start."""
+        return Visit(NOWHERE, self.play(policy, rng), place)
+
+    def charged(self, played: Sequence[Round], tables: Sequence[Floats]) -> Floats:
+        """The exact expected losses of the policies."""
+        policies = np.stack([one.policy for one in played])
+        return values(self.kernel, policies, np.stack(tables))[:, 0, self.initial]
+
+
+@dataclass(frozen=True, eq=False)
+class Continuing:
+    """One unbroken stream of all steps of a homogeneous kernel, in epochs: a round is an epoch, its policy stationary.
+
+    The losses have one table `[1, s, a]` for each step. What a learner is told of an epoch is an array `[t, s, a]`
+    over all steps that is zero outside the epoch. Feedback comes at its end.
+    """
+
+    entry: PolicyEntry
+    length: int  # steps of an epoch; the last one may be shorter
+    oracle: ClassVar[str] = "auto"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.entry, PolicyEntry):
+            raise InvalidInput(f"entry is {type(self.entry).__name__}; it must be PolicySwitching(kernel)")
+        require_whole("length", self.length)
+        if self.length < 1:
+            raise InvalidInput(f"length = {self.length}; an epoch has at least 1 step")
+        shortest, steps = self.entry.attempt_length, self.kernel.shape[0]
+        if self.length < steps and self.length <= shortest:
+            raise InvalidInput(
+                f"length = {self.length}; no switch could end within an epoch: one attempt takes {shortest} steps"
+            )
+
+    @property
+    def kernel(self) -> SingleKernel:
+        """Its dynamics."""
+        return self.entry.kernel
+
+    @property
+    def initial(self) -> int:
+        """The state at step 0."""
+        return self.entry.initial
+
+    @property
+    def domain(self) -> StationaryPolicies:
+        """All stationary policies."""
+        return StationaryPolicies(self.kernel, self.initial)
+
+    def rounds(self, losses: LossSequence) -> int:
+        """Epochs: all steps, divided by their length and rounded up."""
+        return -(-len(losses) // self.length)
+
+    def table(self, losses: LossSequence, k: int) -> Floats:
+        """The losses of epoch `k`, `[t, s, a]`, and zero in all other steps."""
+        first, last = k * self.length, min((k + 1) * self.length, len(losses))
+        result = np.zeros(self.kernel.shape)
+        result[first:last] = losses.batch(first, last)[:, 0]
+        return result
+
+    def gather(self, total: Floats, table: Floats, k: int) -> None:
+        """They stand at their own steps."""
+        total += table
+
+    def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
+        """One table a step, no delays."""
+        _require_steps(self.kernel, losses)
+        if delays is not None and (delays.total > 0 or len(delays) != self.rounds(losses)):
+            raise InvalidInput(f"{delays}: feedback of a continuing arena comes at the end of its epoch, without delay")
+
+    def begin(self) -> Place:
+        """The initial state at step 0, where every policy may begin."""
+        return Place(0, self.initial)
+
+    def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
+        """One epoch: enter the policy if it is a new one, and follow it."""
+        return self.entry.walk(place, policy, min(place.time + self.length, self.kernel.shape[0]), rng)
+
+    def charged(self, played: Sequence[Round], tables: Sequence[Floats]) -> Floats:
+        """The losses that were met, switches included: their mean is the regret's first term, without a model."""
+        return np.array([one.paid for one in played])
+
+
+@dataclass(frozen=True, eq=False)
+class Stepwise:
+    """One unbroken stream of all steps of a homogeneous kernel: a round is a step, its policy a choice `[s, a]`.
+
+    The losses have one table `[1, s, a]` for each step. Nothing happens between two policies: whoever wants to be
+    somewhere must walk there.
+    """
+
+    kernel: SingleKernel
+    initial: int = 0
+    oracle: ClassVar[str] = "auto"
+
+    def __post_init__(self) -> None:
+        StationaryPolicies(self.kernel, self.initial)  # refuses what is not homogeneous
+
+    @property
+    def domain(self) -> StationaryPolicies:
+        """All stationary policies."""
+        return StationaryPolicies(self.kernel, self.initial)
+
+    def rounds(self, losses: LossSequence) -> int:
+        """A step each."""
+        return len(losses)
+
+    def table(self, losses: LossSequence, k: int) -> Floats:
+        """The losses of step `k`, `[1, s, a]`."""
+        return losses[k]
+
+    def gather(self, total: Floats, table: Floats, k: int) -> None:
+        """At step `k`."""
+        total[k] += table[0]
+
+    def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
+        """One table a step."""
+        _require_steps(self.kernel, losses)
+        if delays is not None and len(delays) != len(losses):
+            raise InvalidInput(f"{len(delays)} delays for {len(losses)} steps of losses; give one a step")
+
+    def begin(self) -> Place:
+        """The initial state at step 0."""
+        return Place(0, self.initial)
+
+    def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
+        """One step; two uniform numbers, whatever is played, so that all learners meet the same luck."""
+        if policy.shape != self.kernel.shape[1:]:
+            raise InvalidInput(f"the policy has shape {policy.shape}; a step asks for {self.kernel.shape[1:]}, [s, a]")
+        choose, move = rng.random(2)
+        action = _pick(policy[place.state].cumsum(), choose)
+        reached = _pick(self._below[place.state, action], move)
+        step = Step(np.array([place.state]), np.array([action]), time=place.time, reached=reached)
+        return Visit(NOWHERE, step, Place(place.time + 1, reached))
+
+    def charged(self, played: Sequence[Round], tables: Sequence[Floats]) -> Floats:
+        """The losses that were met."""
+        return np.array([one.paid for one in played])
+
+    @cached_property
+    def _below(self) -> Floats:
+        return np.cumsum(rows_of(self.kernel), axis=2)
+
+
+def _pick(below: Floats, uniform: float) -> int:
+    """The place that a uniform number falls on, of cumulative chances that may end a little off 1."""
+    return int(below.searchsorted(uniform * below[-1], side="right"))
+
+
+def _require_steps(kernel: SingleKernel, losses: LossSequence) -> None:
+    """A table `[1, s, a]` for each step of the kernel."""
+    steps, states, actions = kernel.shape
+    if losses.shape != (1, states, actions):
+        raise InvalidInput(f"losses have shape {losses.shape}; a step of the arena asks for {(1, states, actions)}")
+    if len(losses) != steps:
+        raise InvalidInput(f"{len(losses)} tables of losses for {steps} steps; give one a step")

@@ -1,0 +1,137 @@
+"""The game: arenas, and the only loop.
+
+policy from the learner's distribution -> segment in the arena -> weights at once -> feedback, late if it is late
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import perf_counter, thread_time
+
+import numpy as np
+
+from amdp.algorithms.base import Distribution, Learner, PolicyDistribution
+from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
+from amdp.arrays import Floats, require_whole
+from amdp.errors import InvalidInput
+from amdp.game.arenas import Arena
+from amdp.game.delays import Delays, none, recorded
+from amdp.game.rounds import Round, Timing
+from amdp.game.seeding import Streams
+from amdp.losses import CalledLosses, CheckedLosses, LossSequence
+from amdp.model.domains import Domain
+from amdp.model.segments import Segment
+
+
+@dataclass(frozen=True, eq=False)
+class Game:
+    """An arena, the adversary's losses, and when and how they are told."""
+
+    arena: Arena
+    losses: LossSequence  # somebody else's sequence is checked as it is read
+    delays: Delays | None = None  # None: feedback comes in its own round; a list of whole numbers is accepted too
+    feedback: type[Feedback] = Bandit
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.losses, LossSequence):
+            raise InvalidInput(f"losses are {type(self.losses).__name__}; wrap tables: FixedLosses(array)")
+        if not isinstance(self.losses, CheckedLosses):
+            checked = CalledLosses(len(self.losses), self.losses.shape, self.losses.__getitem__)
+            object.__setattr__(self, "losses", checked)
+        given: object = self.delays
+        if given is not None and not isinstance(given, Delays):
+            object.__setattr__(self, "delays", recorded(np.asarray(given)))
+        self.arena.require_fits(self.losses, self.delays)
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there are to play."""
+        return self.arena.rounds(self.losses)
+
+    def table(self, k: int) -> Floats:
+        """The losses of round `k`, `[h, s, a]`."""
+        return self.arena.table(self.losses, k)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pending:
+    """A feedback under way: not the distribution that it was played from, only its weights."""
+
+    segment: Segment
+    weights: Weights
+
+
+def play(
+    game: Game, learner: Learner[Distribution], domain: Domain, streams: Streams, rounds: int | None = None
+) -> Iterator[Round]:
+    """Play rounds one by one; `domain` is what the learner is told of the arena."""
+    total = game.rounds if rounds is None else rounds
+    _require_playable(game, learner, domain, total)
+    return _rounds(game, learner, domain, streams, total)
+
+
+def _rounds(
+    game: Game, learner: Learner[Distribution], domain: Domain, streams: Streams, total: int
+) -> Iterator[Round]:
+    delays = game.delays or none(game.rounds)
+    distribution = learner.start(domain, streams.learner)
+    place = game.arena.begin()
+    waiting: dict[int, _Pending] = {}
+    asked = 0
+    for k in range(total):
+        marks = [_now()]
+        policy = distribution.draw(streams.learner)
+        marks.append(_now())
+        entering, segment, place = game.arena.visit(place, policy, streams.arena)
+        table = game.table(k)
+        marks.append(_now())
+        weights = learner.weigh(distribution, segment, streams.learner)
+        marks.append(_now())
+        if k + int(delays.values[k]) < game.rounds:
+            waiting[k] = _Pending(segment, weights)
+        known = distribution.domain.dynamics
+        distribution = learner.observe(distribution, segment)
+        rebuilt = distribution.domain.dynamics is not known
+        arrivals = delays.arrivals(k)
+        for j in arrivals:
+            pending = waiting.pop(int(j))
+            told = game.table(int(j)) if j != k else table
+            distribution = learner.learn(distribution, game.feedback.reveal(told, pending.segment, pending.weights))
+        marks.append(_now())
+        clock, cpu = (Timing.between(readings) for readings in zip(*marks, strict=True))
+        lost = float(table[entering.places].sum()) if len(entering.states) else 0.0
+        paid = lost + float(table[segment.places].sum())
+        before, asked = asked, _asked(distribution, asked, weights.trials)
+        plans = asked - before
+        yield Round(k, policy, segment, paid, weights.trials, clock, cpu, rebuilt, len(arrivals), entering, lost, plans)
+
+
+def _asked(distribution: PolicyDistribution, before: int, trials: int) -> int:
+    """Plans so far: one for each policy and trial, if there is a planner; sources that plan at other times count."""
+    counted: int | None = getattr(distribution, "planned", None)
+    if counted is not None:
+        return counted
+    return before + trials + 1 if getattr(distribution, "planner", None) is not None else before
+
+
+def _now() -> tuple[float, float]:
+    return perf_counter(), thread_time()
+
+
+def _require_playable(game: Game, learner: Learner[Distribution], domain: Domain, rounds: int) -> None:
+    require_whole("rounds", rounds)
+    if not callable(getattr(learner, "start", None)):
+        raise InvalidInput(f"{learner!r} is not a learner; make one by name: amdp.algorithms.named.learner")
+    if not 1 <= rounds <= game.rounds:
+        raise InvalidInput(f"rounds = {rounds}; the losses have {game.rounds} rounds")
+    played = type(game.arena.domain)
+    if not isinstance(domain, played):
+        told = type(domain).__name__
+        raise InvalidInput(f"{type(game.arena).__name__} plays {played.__name__}; the learner is told {told}")
+    if domain.shape != game.arena.kernel.shape:
+        raise InvalidInput(f"the learner's domain has shape {domain.shape}; the arena has {game.arena.kernel.shape}")
+    if domain.initial != game.arena.initial:
+        raise InvalidInput(f"the learner starts in state {domain.initial}, the arena in {game.arena.initial}")
+    if not issubclass(game.feedback, learner.feedback):
+        raise InvalidInput(
+            f"{type(learner).__name__} needs {learner.feedback.__name__}; the game tells {game.feedback.__name__}"
+        )

@@ -1,0 +1,55 @@
+"""Domains: the policies that an oracle may choose from, over given dynamics."""
+
+from dataclasses import dataclass
+
+from amdp.arrays import (
+    require_index,
+)
+from amdp.errors import InvalidInput
+from amdp.model.dynamics import Dynamics
+from amdp.model.segments import Shape
+from amdp.model.transitions import SingleKernel
+
+
+@dataclass(frozen=True, eq=False)
+class MarkovPolicies:
+    """All policies that may choose by step and state: one rule for each step."""
+
+    dynamics: Dynamics
+    initial: int = 0
+
+    def __post_init__(self) -> None:
+        _require_domain(self.dynamics, self.initial)
+
+    @property
+    def shape(self) -> Shape:
+        """Steps, states, actions."""
+        return self.dynamics.shape
+
+
+@dataclass(frozen=True, eq=False)
+class StationaryPolicies:
+    """All policies that choose by state alone: one rule for all steps of a homogeneous kernel."""
+
+    dynamics: SingleKernel
+    initial: int = 0
+
+    def __post_init__(self) -> None:
+        _require_domain(self.dynamics, self.initial)
+        if not getattr(self.dynamics, "is_homogeneous", False):
+            raise InvalidInput("stationary policies need a homogeneous kernel: see Kernel.homogeneous")
+
+    @property
+    def shape(self) -> Shape:
+        """Steps, states, actions."""
+        return self.dynamics.shape
+
+
+Domain = MarkovPolicies | StationaryPolicies
+
+
+def _require_domain(dynamics: Dynamics, initial: int) -> None:
+    if not isinstance(dynamics, Dynamics):
+        raise InvalidInput(f"{type(dynamics).__name__} is not a kernel or a set of kernels; wrap the array: Kernel(p)")
+    require_index("initial", initial, dynamics.shape[1])
+    dynamics.require_closed(initial)

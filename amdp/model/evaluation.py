@@ -1,0 +1,52 @@
+"""Exact evaluation of policies: occupancy forward, values backward, batched over policies."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amdp.arrays import Costs, Floats, Occupancy, Policies, Values, floats, require_distributions, require_index
+from amdp.errors import InvalidInput
+from amdp.model.domains import Domain
+from amdp.model.dynamics import Dynamics
+from amdp.model.transitions import SingleKernel
+
+
+def occupancy(kernel: SingleKernel, policies: Policies, initial: int = 0) -> Occupancy:
+    """Chance `[n, h, s, a]` that each of the policies `[n, h, s, a]` is at a pair in a step."""
+    played = floats("policies", policies, "nhsa")
+    _require_shape("policies", played, (len(played), *kernel.shape))
+    require_distributions("policies", played, "nhsa")
+    require_index("initial", initial, kernel.shape[1])
+    return kernel.occupancy(played, initial)
+
+
+def values(dynamics: Dynamics, policies: Policies, costs: Costs) -> Values:
+    """Cost still to come `[n, h, s]`: `V[h] = sum_a pi[h] (c[h] + least expectation of V[h+1])`."""
+    played, paid = floats("policies", policies, "nhsa"), floats("costs", costs, "nhsa")
+    _require_shape("costs", paid, (len(paid), *dynamics.shape))
+    _require_shape("policies", played, paid.shape)
+    require_distributions("policies", played, "nhsa")
+    result = np.empty(paid.shape[:3])
+    later = np.zeros_like(paid[:, 0])
+    for h in reversed(range(dynamics.shape[0])):
+        np.einsum("nsa,nsa->ns", played[:, h], paid[:, h] + later, out=result[:, h])
+        if h > 0:
+            later = dynamics.least_expectation(h - 1, result[:, h])
+    return result
+
+
+def evaluate(domain: Domain, actions: NDArray[np.integer], costs: Costs) -> Floats:
+    """Expected cost `[n]` of deterministic policies `[n, h, s]`; over a box, under its cheapest kernel.
+
+    An action of -1 leaves the choice open: the cheapest is taken.
+    """
+    paid, chosen = floats("costs", costs, "nhsa"), np.asarray(actions)
+    if not np.issubdtype(chosen.dtype, np.integer):
+        raise InvalidInput(f"actions are {chosen.dtype}; they must be whole numbers")
+    as_they_are = np.full(len(paid), -np.inf)
+    swept = domain.dynamics.follow(paid, chosen.astype(np.int32, copy=False), as_they_are)
+    return swept.values[:, 0, domain.initial]
+
+
+def _require_shape(name: str, array: np.ndarray, expected: tuple[int, ...]) -> None:
+    if array.shape != expected:
+        raise InvalidInput(f"{name} has shape {array.shape}; expected {expected}")

@@ -1,0 +1,152 @@
+"""Ctrl-C is heard in every phase of every stationary oracle; then nothing runs, and the planner is as good as new."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from amdp import Status, bind, oracle
+from amdp.oracles import apart
+from amdp.oracles.stationary.planning import Progress
+from benchmarks.brute_force import plain_optimum
+from benchmarks.stationary_worlds import world
+
+PATIENCE = 60.0  # seconds; the phases below take more, most of them hours
+
+# Each begins a phase in which only a signal can stop it, after everything in it was compiled on a small world.
+SCRIPT = """
+import signal, sys, threading
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background starts out deaf to it
+import numpy as np
+from amdp import bind, kernels, oracle
+from amdp.oracles import apart
+from amdp.oracles.stationary import planning
+from amdp.oracles.interrupts import interruptible
+from amdp.oracles.stationary.enumeration import Table
+from amdp.oracles.stationary.mixing_bound import MixingBound
+from benchmarks.stationary_worlds import world
+
+def say(name, module):
+    inside = getattr(module, name)
+    def wrapped(*given, **named):
+        print("phase", flush=True)
+        return inside(*given, **named)
+    setattr(module, name, wrapped)
+
+def solve(name, family, shape, **options):
+    small, price = world(family, "noise", (4, 3, 3), np.random.default_rng(0))
+    bind(oracle(name, **options), small).minimize(price[None])
+    domain, cost = world(family, "noise", shape, np.random.default_rng(1))
+    planner = bind(oracle(name, **options), domain)
+    return lambda: planner.minimize(cost[None])
+
+def table(shape):
+    small, _ = world("rare", "noise", (4, 3, 3), np.random.default_rng(0))
+    Table.of(planning.Chains.of(small), 100, 2**20)
+    domain, _ = world("rare", "noise", shape, np.random.default_rng(1))
+    listed = bind(oracle("enumeration", table=2**50), domain).search
+    return lambda: listed.horizon(2, planning.Watch(np.inf, None))
+
+def mixing(shape):
+    small, _ = world("sparse", "noise", (4, 3, 3), np.random.default_rng(0))
+    MixingBound.of(planning.Chains.of(small))
+    domain, _ = world("sparse", "noise", shape, np.random.default_rng(1))
+    watch, chains = planning.Watch(np.inf, None), planning.Chains.of(domain)
+    assert chains.is_long
+    return lambda: interruptible(lambda: MixingBound.of(chains, halt=watch.halt), watch.interrupt)
+
+def count(shape):
+    small, _ = world("dense", "noise", (4, 3, 3), np.random.default_rng(0))
+    planning.Chains.of(small).count_closed(100)
+    domain, _ = world("dense", "noise", shape, np.random.default_rng(1))
+    return lambda: planning.Chains.of(domain).count_closed(10**12)
+
+work = {work}
+{phase}
+print("ready", flush=True)
+try:
+    work()
+    print("finished", flush=True)
+except KeyboardInterrupt:
+    print("interrupted", len(apart._idle), threading.active_count(), flush=True)
+"""
+
+PHASES = {
+    "milp": ('solve("milp", "dense", (200, 14, 3))', 'say("run_apart", planning)'),
+    "milp, value": ('solve("milp", "dense", (200, 14, 3), formulation="value")', 'say("run_apart", planning)'),
+    "milp-pulp, HiGHS": ('solve("milp-pulp", "dense", (200, 14, 3))', 'say("run_apart", planning)'),
+    "milp-pulp, CBC": ('solve("milp-pulp", "dense", (200, 14, 3), solver="CBC")', 'say("run_apart", planning)'),
+    "descents": ('solve("local-search", "sparse", (5000, 200, 4))', 'say("descend", kernels.chains)'),
+    "mixing": ("mixing((20, 200, 100))", 'say("mix", kernels.bounds)'),
+    "branch and bound": ('solve("branch-and-bound", "sparse", (300, 40, 3))', 'say("grow", kernels.trees)'),
+    "cycles": ('solve("cycles", "deterministic", (1000, 60, 4))', 'say("explore", kernels.cycles)'),
+    "enumeration": ('solve("enumeration", "rare", (2000, 16, 3), limit=10**9)', 'say("grow", kernels.trees)'),
+    "table": ("table((10**6, 10, 3))", 'say("rest", kernels.tables)'),
+    "counting": ("count((50, 40, 3))", 'say("list_closed", kernels.trees)'),
+}
+
+
+def interrupted(script: str, folder: Path) -> list[str]:
+    """What a process says after a SIGINT in the phase that it announces."""
+    root = Path(__file__).parents[3]
+    environment = os.environ | {"PYTHONPATH": str(root), "TMPDIR": str(folder)}
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=root, env=environment
+    ) as running:
+        assert running.stdout is not None
+        lines = iter(running.stdout.readline, "")
+        assert "ready\n" in lines
+        assert "phase\n" in lines
+        try:
+            running.wait(1.0)  # well into the phase
+        except subprocess.TimeoutExpired:
+            running.send_signal(signal.SIGINT)
+        try:
+            said, _ = running.communicate(timeout=PATIENCE)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            pytest.fail("Ctrl-C was not heard")
+    return [line for line in said.splitlines() if line != "phase"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent as on POSIX")
+@pytest.mark.parametrize("phase", PHASES)
+def test_ctrl_c_is_heard_and_leaves_nothing_behind(phase: str, tmp_path: Path) -> None:
+    work, announce = PHASES[phase]
+    assert interrupted(SCRIPT.format(work=work, phase=announce), tmp_path) == ["interrupted 0 1"]
+    assert not list(tmp_path.iterdir()), "files of a solver were left"
+
+
+def stop_once() -> Callable[[Progress], None]:
+    """A listener at which a Ctrl-C comes the first time."""
+    asked: list[Progress] = []
+
+    def listen(now: Progress) -> None:
+        asked.append(now)
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+
+    return listen
+
+
+@pytest.mark.parametrize("name", ["milp", "branch-and-bound", "enumeration", "local-search"])
+def test_after_ctrl_c_a_planner_is_as_good_as_new(name: str) -> None:
+    shape = (8, 4, 3) if name == "milp" else (60, 7, 3)
+    domain, cost = world("sparse", "noise", shape, np.random.default_rng(4))
+    planner = bind(oracle(name), domain)
+    planner.on_progress = stop_once()  # type: ignore[attr-defined]
+    with pytest.raises(KeyboardInterrupt):
+        planner.minimize(cost[None])
+    assert not apart._idle or name != "milp"
+    planner.on_progress = None  # type: ignore[attr-defined]
+    for _ in range(2):
+        plan, fresh = planner.minimize(cost[None])[0], bind(oracle(name), domain).minimize(cost[None])[0]
+        assert (plan.actions == fresh.actions).all()
+        assert (plan.objective, plan.bound) == pytest.approx((fresh.objective, fresh.bound), rel=1e-12)
+        assert name == "local-search" or plan.objective == pytest.approx(plain_optimum(domain, cost), rel=1e-9)
+        assert name == "local-search" or plan.status is Status.OPTIMAL
