@@ -27,7 +27,7 @@ from amdp.arrays import Costs, Floats, Policies
 from amdp.errors import AmdpError, InvalidInput, UnsupportedDomain
 from amdp.game import delays
 from amdp.game.arenas import Arena, Continuing, Episodic, Stepwise
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.seeding import Streams
 from amdp.instances import waiting_ring
 from amdp.losses import uniform
@@ -351,7 +351,7 @@ def check_learners_travel(recipe: Recipe) -> None:
 class _Sample:
     """A small game, and the learner that a recipe makes for it."""
 
-    game: Game
+    game: ArenaGame
     learner: Learner[Any]
     domain: Domain
 
@@ -386,7 +386,7 @@ def _sample(recipe: Recipe, arena: Arena, domain: Domain, rounds: int) -> _Sampl
     except AmdpError:
         return None
     shape = domain.shape if isinstance(domain, MarkovPolicies) else (1, *domain.shape[1:])
-    return _Sample(Game(arena, uniform(rounds, shape, 1), feedback=made.feedback), made, domain)
+    return _Sample(ArenaGame(arena, uniform(rounds, shape, 1), feedback=made.feedback), made, domain)
 
 
 def _require_policy(sample: _Sample, policy: Policies) -> None:

@@ -27,7 +27,7 @@ from amdp.algorithms.occupancy.measures import MeasureLearner
 from amdp.arrays import Floats
 from amdp.errors import AmdpError
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.seeding import Streams
 from amdp.instances import Instance, random_dense
 from amdp.instances.catalog import standard
@@ -144,7 +144,7 @@ class ProjectedGame:
         domain = told(self.told, world, self.rounds)
         player = replace(learner(self.learner, domain, self.rounds, multiplier=self.multiplier), projection=counted)
         adversary = losses.named(self.losses, world.shape, self.rounds, self.seed, world.costs)
-        game = Game(Episodic(world.kernel, world.initial), adversary, None, player.feedback)
+        game = ArenaGame(Episodic(world.kernel, world.initial), adversary, None, player.feedback)
         try:
             for one in play(game, player, domain, Streams.from_seed(self.seed)):
                 played = one.k + 1

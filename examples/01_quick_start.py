@@ -3,13 +3,13 @@
 from amdp import instances, losses
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 
 K = 2_000
 world = instances.build("tiny")
-game = Game(Episodic(world.kernel, world.initial), losses.named("bernoulli", world.shape, K, 1, world.costs))
+game = ArenaGame(Episodic(world.kernel, world.initial), losses.named("bernoulli", world.shape, K, 1, world.costs))
 for multiplier in (1.0, 8.0):
     learner = Ftpl.tuned(world.domain, rounds=K, multiplier=multiplier)
     regret = measure(game, play(game, learner, world.domain, Streams.from_seed(1)), checkpoints=[20, 200, K])

@@ -5,12 +5,12 @@ import numpy as np
 from amdp import instances, losses
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.seeding import Streams
 
 K = 40
 world = instances.build("tiny")
-game = Game(Episodic(world.kernel, world.initial), losses.named("swap", world.shape, K, 1, world.costs))
+game = ArenaGame(Episodic(world.kernel, world.initial), losses.named("swap", world.shape, K, 1, world.costs))
 
 policies = {}
 print("oracle        paid  trials  seconds")

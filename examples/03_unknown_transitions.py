@@ -5,14 +5,14 @@ import numpy as np
 from amdp import BernsteinBox, MarkovPolicies, Radius, instances, losses
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.model.domains import Domain
 
 K, SEEDS = 400, 3
 world = instances.combination_lock((1, 0), n_steps=4)
-game = Game(Episodic(world.kernel, world.initial), losses.named("bernoulli", world.shape, K, 1, world.costs))
+game = ArenaGame(Episodic(world.kernel, world.initial), losses.named("bernoulli", world.shape, K, 1, world.costs))
 
 
 def regret_of(domain: Domain) -> float:

@@ -6,7 +6,7 @@ from amdp import instances, losses
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.game import delays
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 
@@ -17,7 +17,7 @@ adversary = losses.named("bernoulli", world.shape, K, 1, world.costs)
 
 def regret_of(late: delays.Delays, seed: int) -> float:
     """One run, tuned for its total delay."""
-    game = Game(Episodic(world.kernel, world.initial), adversary, late)
+    game = ArenaGame(Episodic(world.kernel, world.initial), adversary, late)
     learner = Ftpl.tuned(world.domain, rounds=K, total_delay=late.total_within, shared=True, multiplier=MULTIPLIER)
     return float(measure(game, play(game, learner, world.domain, Streams.from_seed(seed)), checkpoints=[K]).low[-1])
 

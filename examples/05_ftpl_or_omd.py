@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from amdp import BernsteinBox, MarkovPolicies, Radius, instances, losses
 from amdp.algorithms.named import learner
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import Regret, log_checkpoints, measure
 from amdp.game.seeding import Streams
 from amdp.model.domains import Domain
@@ -26,7 +26,7 @@ FIGURE = Path(sys.argv[3]) if len(sys.argv) > 3 else Path(tempfile.gettempdir())
 world = instances.build("tiny")
 known = world.domain
 unknown = MarkovPolicies(BernsteinBox.vacuous(world.shape, Radius.jin_2020(world.shape, K, scale=0.03)), world.initial)
-game = Game(Episodic(world.kernel, world.initial), losses.named("bernoulli", world.shape, K, 1, world.costs))
+game = ArenaGame(Episodic(world.kernel, world.initial), losses.named("bernoulli", world.shape, K, 1, world.costs))
 
 contestants: dict[str, tuple[str, Domain, dict[str, Any]]] = {
     "FTPL (dp)": ("ftpl-shared", known, {"oracle": "dp"}),

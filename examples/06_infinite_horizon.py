@@ -7,7 +7,7 @@ from amdp.algorithms.base import Learner
 from amdp.algorithms.streams.epochs import FtplTuning, HedgeTuning
 from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.game.arenas import Continuing
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
@@ -22,7 +22,7 @@ print(f"practical: {FtplTuning.practical(entry)}")
 
 def played(name: str, learner: Learner[Any], length: int) -> None:
     """One run, and its regret against the best stationary policy, found by an exact oracle."""
-    game = Game(Continuing(entry, length), losses, feedback=learner.feedback)
+    game = ArenaGame(Continuing(entry, length), losses, feedback=learner.feedback)
     rounds = list(play(game, learner, game.arena.domain, Streams.from_seed(1)))
     regret = measure(game, rounds, "auto", checkpoints=[game.rounds])
     switching = sum(len(one.entering.states) for one in rounds) / T

@@ -9,7 +9,7 @@ import amdp
 from amdp import instances, losses
 from amdp.algorithms.named import learner
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.instances import repeated
@@ -29,7 +29,7 @@ city = instances.Instance("city", amdp.Kernel.homogeneous(p, n_steps), tolls)
 
 # once around the city, and a quarter
 crowd = losses.congestion(city.costs, K, SIZE, SIZE, period=K / 1.25, radius=0.8, weight=0.9)
-game = Game(Episodic(city.kernel), crowd)
+game = ArenaGame(Episodic(city.kernel), crowd)
 
 
 def way(actions: amdp.arrays.Actions) -> str:

@@ -14,7 +14,7 @@ from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformatio
 from amdp.algorithms.named import learner
 from amdp.arrays import Floats
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.losses import CalledLosses
@@ -60,7 +60,7 @@ say("plan for the usual prices", as_planned, f"orders of an empty store, day by 
 
 told: dict[str, type[Feedback]] = {"fpl": FullInformation, "ftpl-shared": Bandit}
 for name, feedback in told.items():
-    game = Game(Episodic(world.kernel), adversary, feedback=feedback)
+    game = ArenaGame(Episodic(world.kernel), adversary, feedback=feedback)
     planner = learner(name, world.domain, K, multiplier=20.0)  # theory's rate is cautious: see docs/ftpl.md
     regret = measure(game, play(game, planner, world.domain, Streams.from_seed(1)), checkpoints=[K // 4, K // 2, K])
     by_period = np.diff(regret.paid, prepend=0.0) * dearest / np.diff(regret.rounds, prepend=0)

@@ -17,7 +17,7 @@ from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.model.domains import Domain
@@ -96,7 +96,7 @@ K = 1_000
 world = instances.build("tiny")
 print("\nlosses     learner         regret")
 for adversary in ("bernoulli", "swap"):
-    game = Game(Episodic(world.kernel, world.initial), losses.named(adversary, world.shape, K, 1, world.costs))
+    game = ArenaGame(Episodic(world.kernel, world.initial), losses.named(adversary, world.shape, K, 1, world.costs))
     for name, player in (
         ("epsilon-greedy", EpsilonGreedy.tuned(Task(world.domain, K))),
         ("ftpl-shared x8", learner("ftpl-shared", world.domain, K, multiplier=8.0)),

@@ -1,7 +1,9 @@
 """`import amdp` is light, and its public names are all there."""
 
+import ast
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -46,9 +48,19 @@ def test_every_public_name_is_there_once_and_in_order() -> None:
         assert hasattr(amdp, name), name
 
 
-def test_every_class_and_function_that_init_imports_is_public() -> None:
-    imported = {name for name, value in vars(amdp).items() if callable(value) and not name.startswith("_")}
-    assert imported == set(amdp.__all__)
+def test_what_type_checkers_see_is_what_is_imported_lazily() -> None:
+    """The imports under TYPE_CHECKING, the table of homes and `__all__` name the same things in the same places."""
+    tree = ast.parse(Path(amdp.__file__).read_text(encoding="utf-8"))
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    seen = {name.name: node.module for node in block.body if isinstance(node, ast.ImportFrom) for name in node.names}
+    assert set(seen) == set(amdp.__all__)
+    lazy = {name: f"amdp.{home}" for name, home in amdp._HOME_OF.items()}
+    assert seen == lazy | dict.fromkeys(amdp._ROOMS, "amdp")
+
+
+def test_importing_amdp_is_quick() -> None:
+    """Nothing but the standard library is loaded before a name is used."""
+    assert "numpy" not in loaded_after("import amdp")
 
 
 def test_every_error_of_the_tree_is_public() -> None:

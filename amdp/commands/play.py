@@ -19,12 +19,11 @@ from amdp.commands.refusals import INTERRUPTED, clear_errors, interruptible
 from amdp.commands.screen import Screen
 from amdp.commands.values import settings
 from amdp.errors import InvalidInput
-from amdp.experiments.match import Match, arrange
+from amdp.experiments.match import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
-from amdp.game.loop import play as rounds_of
-from amdp.game.regret import Regret, log_checkpoints, measure
+from amdp.game.match import Match
+from amdp.game.regret import Regret, log_checkpoints
 from amdp.game.rounds import Round
-from amdp.game.seeding import Streams
 from amdp.losses.catalog import standard
 
 ADVERSARIES = ", ".join(standard())
@@ -96,21 +95,22 @@ def play(
         player = LearnerSettings(
             learner, _named(oracle), _named(projection), multiplier, settings("--set", given or ())
         )
-        match = arrange(RunSettings(game, player, seed))
+        asked = RunSettings(game, player, seed)
+        match = arrange(asked)
         began = perf_counter()
         with ExitStack() as stack:
-            stream = stack.enter_context(_recording(record, match)) if record else None
+            stream = stack.enter_context(_recording(record, asked, match)) if record else None
             stop = stack.enter_context(interruptible())
-            watch = Watch(match, stop, stream)
+            watch = Watch(asked, match, stop, stream)
             # In a stream each checkpoint is a hard problem: there only some are measured.
-            at = None if steps is None else match.checkpoints
-            regret = measure(match.game, watch, match.comparator, at)
+            at = None if steps is None else log_checkpoints(match.rounds, asked.checkpoints)
+            regret = match.measure(watch, at)
             seconds = perf_counter() - began
     result = _summary(watch, regret, seconds)
     if as_json:
         typer.echo(json.dumps(result, indent=2, allow_nan=False))
     else:
-        _show(match, result)
+        _show(asked, match, result)
     if stop.is_set():
         raise typer.Exit(INTERRUPTED)
 
@@ -119,16 +119,16 @@ def _named(name: str | None) -> Named | None:
     return None if name is None else Named(name)
 
 
-def _settings(match: Match) -> dict[str, Any]:
-    return match.settings.to_json() | {"used": match.used}
+def _settings(asked: RunSettings, match: Match) -> dict[str, Any]:
+    return asked.to_json() | {"used": match.used}
 
 
 @contextmanager
-def _recording(file: Path, match: Match) -> Iterator[TextIO]:
+def _recording(file: Path, asked: RunSettings, match: Match) -> Iterator[TextIO]:
     """The file, with the settings in its first line."""
     try:
         with file.open("w", encoding="utf-8") as stream:
-            _write(stream, {"settings": _settings(match)})
+            _write(stream, {"settings": _settings(asked, match)})
             yield stream
     except OSError as problem:
         raise InvalidInput(f"{file} cannot be written: {problem}") from problem
@@ -138,17 +138,17 @@ def _recording(file: Path, match: Match) -> Iterator[TextIO]:
 class Watch:
     """The rounds, until they end or are asked to, each shown and written as it is played."""
 
+    asked: RunSettings
     match: Match
     stop: Event
     stream: TextIO | None = None
     entering: list[int] = field(default_factory=list)  # steps of each round that were spent on a switch
 
     def __iter__(self) -> Iterator[Round]:
-        match, paid = self.match, 0.0
-        played = rounds_of(match.game, match.learner, match.domain, Streams.from_seed(match.settings.seed))
+        paid = 0.0
         with _bar() as bar:
-            task = bar.add_task(match.settings.learner.name, total=match.game.rounds, paid=0.0)
-            for one in played:
+            task = bar.add_task(self.asked.learner.name, total=self.match.rounds, paid=0.0)
+            for one in self.match.play(self.asked.seed):
                 if self.stream:
                     _write(self.stream, _line(one))
                 paid += one.paid
@@ -205,7 +205,7 @@ def _summary(watch: Watch, regret: Regret, seconds: float) -> dict[str, Any]:
         "trials": int(regret.trials[-1]),
         "steps_entering": sum(watch.entering[:played]),
         "paid_entering": float(regret.paid_entering[-1]),
-        "settings": _settings(watch.match),
+        "settings": _settings(watch.asked, watch.match),
         "curve": {
             "rounds": regret.rounds[at].tolist(),
             "paid": regret.paid[at].tolist(),
@@ -220,29 +220,29 @@ def _finite(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]
     return [float(value) if np.isfinite(value) else None for value in values]
 
 
-def _show(match: Match, result: dict[str, Any]) -> None:
+def _show(asked: RunSettings, match: Match, result: dict[str, Any]) -> None:
     screen = Screen()
-    game, player = match.settings.game, match.settings.learner
+    game, player = asked.game, asked.learner
     facts = Table(show_header=False, title=f"{player.name} on {game.instance}")
-    for key, value in _facts(match):
+    for key, value in _facts(asked, match):
         facts.add_row(key, f"{value:.6g}" if isinstance(value, float) else str(value))
     facts.add_section()
     for key, text in _costs(match, result):
         facts.add_row(key, text)
     screen.print(facts)
     screen.print(_curve(result["curve"]))
-    if result["rounds"] < match.game.rounds:
-        screen.print(f"stopped after {result['rounds']} of {match.game.rounds} rounds")
+    if result["rounds"] < match.rounds:
+        screen.print(f"stopped after {result['rounds']} of {match.rounds} rounds")
 
 
-def _facts(match: Match) -> Iterator[tuple[str, Any]]:
+def _facts(asked: RunSettings, match: Match) -> Iterator[tuple[str, Any]]:
     """What was asked for, without what nobody said, and what the recipe made of it."""
-    game, player = match.settings.game, match.settings.learner
+    game, player = asked.game, asked.learner
     said = {name: getattr(game, name) for name in ("losses", "episodes", "steps", "delay", "comparator")}
     if game.unknown:
         said |= {"unknown": f"radius {game.radius} times {game.radius_scale:g}"}
     said |= {"oracle": player.oracle, "projection": player.projection, "multiplier": player.multiplier}
-    said |= {**player.settings, "seed": match.settings.seed}
+    said |= {**player.settings, "seed": asked.seed}
     yield from ((name, value) for name, value in said.items() if value is not None)
     yield from match.used.items()
 

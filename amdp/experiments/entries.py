@@ -11,6 +11,7 @@ from amdp.experiments import match
 from amdp.experiments.grid import Branch, Leaf, Point
 from amdp.experiments.reading import below, meant, of_kind, require_known, shown, wrong
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named
+from amdp.game.games import LOSS_FILES, WORLD_FILES
 from amdp.instances import catalog as worlds
 from amdp.losses import catalog as adversaries
 from amdp.oracles.base import GROUP as ORACLES
@@ -49,7 +50,7 @@ def game(point: Branch, seed: int, folder: str = "") -> GameSettings:
         "losses": (list(adversaries.standard()), adversaries.adversary),
         "comparator": (registry.names(ORACLES), partial(registry.find, ORACLES)),
     }
-    files = {"instance": match.WORLD_FILES, "losses": match.LOSS_FILES}
+    files = {"instance": WORLD_FILES, "losses": LOSS_FILES}
     given = {key: _number(key, part.plain) for key, part in point.parts.items()}
     for key in known.keys() & given.keys():
         given[key] = _named(point.parts[key], *known[key], files.get(key, ()), folder)

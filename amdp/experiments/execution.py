@@ -21,13 +21,11 @@ from typing import Any
 
 import amdp
 from amdp.errors import AmdpError
-from amdp.experiments.match import Match, arrange
+from amdp.experiments.match import arrange
 from amdp.experiments.record import Curve, Failure, Record
 from amdp.experiments.settings import RunSettings, canonical
-from amdp.game.loop import play
-from amdp.game.regret import measure
+from amdp.game.regret import log_checkpoints
 from amdp.game.rounds import Round
-from amdp.game.seeding import Streams
 
 VERSIONS = ("amdp", "numpy", "scipy", "numba", "highspy", "cvxpy", "pulp")
 
@@ -43,7 +41,8 @@ def execute(settings: RunSettings, tick: Tick | None = None) -> Record:
     try:
         match = arrange(settings)
         used = json.loads(canonical(match.used))
-        regret = measure(match.game, _rounds(match, tick), match.comparator, match.checkpoints)
+        at = log_checkpoints(match.rounds, settings.checkpoints)
+        regret = match.measure(_reported(match.play(settings.seed), match.rounds, tick), at)
         curve = Curve.of(regret, [_total(match.bound(int(rounds))) for rounds in regret.rounds])
     except Exception as problem:  # a run that fails must not end the others
         expected = isinstance(problem, AmdpError)
@@ -72,9 +71,9 @@ def _made(settings: RunSettings, started: datetime, seconds: float, cpu_seconds:
     }
 
 
-def _rounds(match: Match, tick: Tick | None) -> Iterator[Round]:
-    total = match.game.rounds
-    for one in play(match.game, match.learner, match.domain, Streams.from_seed(match.settings.seed)):
+def _reported(played: Iterator[Round], total: int, tick: Tick | None) -> Iterator[Round]:
+    """The same rounds; each is reported to `tick`."""
+    for one in played:
         if tick:
             tick(one.k + 1, total)
         yield one

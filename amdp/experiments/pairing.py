@@ -9,10 +9,11 @@ from amdp.errors import AmdpError, SpecError
 from amdp.experiments import entries, reading
 from amdp.experiments.grid import Branch, expanded
 from amdp.experiments.labels import told_apart
-from amdp.experiments.match import Misfit, arrange
+from amdp.experiments.match import arrange
 from amdp.experiments.reading import Table
 from amdp.experiments.settings import GameSettings, LearnerSettings, RunSettings
 from amdp.experiments.tuning import Tune
+from amdp.game.match import Misfit
 
 DEFAULTS = [*entries.GAME, "oracle", "projection", "multiplier"]
 ALTERNATIVES = ("episodes", "steps")

@@ -17,7 +17,7 @@ from amdp.arrays import Floats, one_hot
 from amdp.errors import InvalidInput
 from amdp.game.arenas import Episodic
 from amdp.game.evolving import Evolving
-from amdp.game.loop import Game
+from amdp.game.loop import ArenaGame
 from amdp.game.regret import BLOCK
 from amdp.game.rounds import Round
 from amdp.kernels.threads import multiply
@@ -56,7 +56,7 @@ class DynamicRegret:
 
 
 def measure_dynamic(
-    game: Game, played: Iterable[Round], edges: Sequence[int], oracle: str | PlanningOracle = "dp"
+    game: ArenaGame, played: Iterable[Round], edges: Sequence[int], oracle: str | PlanningOracle = "dp"
 ) -> DynamicRegret:
     """Play all rounds and compare; the oracle plans where there is one kernel. It must prove what it finds."""
     paid, count, rounds = 0.0, 0, iter(played)
@@ -81,7 +81,7 @@ def best_sequences(costs: Floats) -> Floats:
     return np.array(found)
 
 
-def interval_costs(game: Game, edges: Sequence[int], oracle: str | PlanningOracle = "dp") -> Floats:
+def interval_costs(game: ArenaGame, edges: Sequence[int], oracle: str | PlanningOracle = "dp") -> Floats:
     """The cost `[i, j]` of the best single policy for the rounds from edge `i` to edge `j`, infinite if not `i < j`."""
     kernels, schedule = _kernels(game)
     cuts = _edges(edges, game.rounds)
@@ -93,7 +93,7 @@ def interval_costs(game: Game, edges: Sequence[int], oracle: str | PlanningOracl
     return _least(kernels, game.arena.initial, sums, oracle)
 
 
-def best_each_round(game: Game, oracle: str | PlanningOracle = "dp") -> float:
+def best_each_round(game: ArenaGame, oracle: str | PlanningOracle = "dp") -> float:
     """What the best policy of each round pays in all."""
     kernels, schedule = _kernels(game)
     total = 0.0
@@ -106,7 +106,7 @@ def best_each_round(game: Game, oracle: str | PlanningOracle = "dp") -> float:
     return total
 
 
-def _kernels(game: Game) -> tuple[tuple[SingleKernel, ...], NDArray[np.int64]]:
+def _kernels(game: ArenaGame) -> tuple[tuple[SingleKernel, ...], NDArray[np.int64]]:
     arena = game.arena
     if isinstance(arena, Evolving):
         return arena.kernels, arena.schedule

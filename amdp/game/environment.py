@@ -17,7 +17,7 @@ from amdp.arrays import Floats, floats, require_finite, require_index
 from amdp.errors import InvalidInput, MissingDependency
 from amdp.game.arenas import Episodic
 from amdp.game.delays import none
-from amdp.game.loop import Game
+from amdp.game.loop import ArenaGame
 from amdp.game.regret import Regret, measure
 from amdp.game.rounds import Round, Timing
 from amdp.game.seeding import Streams
@@ -50,7 +50,7 @@ class AdversaryEnv(gymnasium.Env[int, int]):  # type: ignore[misc]  # follow_imp
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
 
-    def __init__(self, game: Game) -> None:
+    def __init__(self, game: ArenaGame) -> None:
         if not isinstance(game.arena, Episodic):
             raise InvalidInput(f"{type(game.arena).__name__}: an environment plays the episodes of an Episodic arena")
         if game.delays is not None and game.delays.total > 0:
@@ -123,11 +123,11 @@ def make(instance: str = "tiny", losses: str = "bernoulli", rounds: int = 10_000
     """The environment of a built-in world and adversary, by their names; the seed is the adversary's."""
     world = build(instance)
     adversary = named(losses, world.shape, rounds, seed, world.costs)
-    return AdversaryEnv(Game(Episodic(world.kernel, world.initial), adversary))
+    return AdversaryEnv(ArenaGame(Episodic(world.kernel, world.initial), adversary))
 
 
 def regret_of(
-    game: Game,
+    game: ArenaGame,
     paid: ArrayLike,
     oracle: str | PlanningOracle | None = None,
     checkpoints: Sequence[int] | NDArray[np.int64] | None = None,
@@ -144,7 +144,7 @@ def regret_of(
         raise InvalidInput(f"{len(sums)} sums of losses; give one for each round played, of {game.rounds}")
     if not isinstance(game.arena, Episodic):
         raise InvalidInput(f"{type(game.arena).__name__}: rounds of an outside agent are episodes")
-    as_met = Game(_AsMet(game.arena.kernel, game.arena.initial), game.losses, none(game.rounds), game.feedback)
+    as_met = ArenaGame(_AsMet(game.arena.kernel, game.arena.initial), game.losses, none(game.rounds), game.feedback)
     return measure(as_met, _rounds(sums), oracle, checkpoints)
 
 

@@ -1,6 +1,7 @@
-"""The game: arenas, and the only loop.
+"""The loop of rounds, the only one: every learner is played here.
 
-policy from the learner's distribution -> segment in the arena -> weights at once -> feedback, late if it is late
+policy drawn from the learner's distribution -> trajectory in the arena -> importance weights at once -> feedback, in
+the same round or after its delay -> the next distribution
 """
 
 from collections.abc import Iterator
@@ -23,8 +24,8 @@ from amdp.model.segments import Segment
 
 
 @dataclass(frozen=True, eq=False)
-class Game:
-    """An arena, the adversary's losses, and when and how they are told."""
+class ArenaGame:
+    """A game in a given arena: the adversary's losses, their delays, and what feedback reveals of them."""
 
     arena: Arena
     losses: LossSequence  # somebody else's sequence is checked as it is read
@@ -61,7 +62,7 @@ class _Pending:
 
 
 def play(
-    game: Game, learner: Learner[Distribution], domain: Domain, streams: Streams, rounds: int | None = None
+    game: ArenaGame, learner: Learner[Distribution], domain: Domain, streams: Streams, rounds: int | None = None
 ) -> Iterator[Round]:
     """Play rounds one by one; `domain` is what the learner is told of the arena."""
     total = game.rounds if rounds is None else rounds
@@ -70,7 +71,7 @@ def play(
 
 
 def _rounds(
-    game: Game, learner: Learner[Distribution], domain: Domain, streams: Streams, total: int
+    game: ArenaGame, learner: Learner[Distribution], domain: Domain, streams: Streams, total: int
 ) -> Iterator[Round]:
     delays = game.delays or none(game.rounds)
     distribution = learner.start(domain, streams.learner)
@@ -117,7 +118,7 @@ def _now() -> tuple[float, float]:
     return perf_counter(), thread_time()
 
 
-def _require_playable(game: Game, learner: Learner[Distribution], domain: Domain, rounds: int) -> None:
+def _require_playable(game: ArenaGame, learner: Learner[Distribution], domain: Domain, rounds: int) -> None:
     require_whole("rounds", rounds)
     if not callable(getattr(learner, "start", None)):
         raise InvalidInput(f"{learner!r} is not a learner; make one by name: amdp.algorithms.named.learner")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
-from amdp.game.loop import Game
+from amdp.game.loop import ArenaGame
 from amdp.game.rounds import Round
 from amdp.oracles.base import Planner, PlanningOracle, Status, bind
 
@@ -61,7 +61,7 @@ def log_checkpoints(rounds: int, count: int = 50) -> NDArray[np.int64]:
 
 
 def measure(
-    game: Game,
+    game: ArenaGame,
     played: Iterable[Round],
     oracle: str | PlanningOracle | None = None,
     checkpoints: Sequence[int] | NDArray[np.int64] | None = None,
@@ -114,7 +114,7 @@ def _columns(block: list[Round], charged: Floats) -> Floats:
     return np.column_stack([charged, np.array(rest, dtype=np.float64)])
 
 
-def _best(game: Game, planner: Planner, so_far: Floats, block: Iterable[tuple[int, Floats, bool]]) -> Floats:
+def _best(game: ArenaGame, planner: Planner, so_far: Floats, block: Iterable[tuple[int, Floats, bool]]) -> Floats:
     """The least cost and its bound `[c, 2]` after each round to keep; `so_far` grows by all tables."""
     totals = []
     for k, table, kept in block:

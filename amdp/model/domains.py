@@ -1,6 +1,7 @@
 """Domains: the policies that an oracle may choose from, over given dynamics."""
 
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from amdp.arrays import (
     require_index,
@@ -46,6 +47,21 @@ class StationaryPolicies:
 
 
 Domain = MarkovPolicies | StationaryPolicies
+
+
+@runtime_checkable
+class World(Protocol):
+    """What has a domain of its own, such as an `Instance`."""
+
+    @property
+    def domain(self) -> Domain:
+        """The policies that are meant where nothing else is said."""
+        ...
+
+
+def as_domain(given: Domain | World) -> Domain:
+    """The domain itself, or that of a world."""
+    return given.domain if isinstance(given, World) else given
 
 
 def _require_domain(dynamics: Dynamics, initial: int) -> None:

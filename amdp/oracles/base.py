@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from amdp import registry
 from amdp.arrays import Actions, Costs, Floats, Policies, Values, floats, one_hot, require_finite
 from amdp.errors import InvalidInput, Unsolved, UnsupportedDomain
-from amdp.model.domains import Domain
+from amdp.model.domains import Domain, World, as_domain
 from amdp.oracles.exclusive import Exclusive
 
 GROUP = "amdp.oracles"
@@ -58,6 +58,11 @@ class Plan:
     values: Values  # [h, s], the certificate
     report: Report
     n_actions: int = field(repr=False)
+
+    def __str__(self) -> str:
+        note = f" ({self.report.note})" if self.report.note else ""
+        proof = f"objective {self.objective:.6g}, bound {self.bound:.6g}, gap {self.gap:.2g}"
+        return f"{self.report.oracle}: {self.status}, {proof}{note}"
 
     @property
     def gap(self) -> float:
@@ -167,16 +172,16 @@ def oracle(name: str, **options: Any) -> PlanningOracle:
     return made
 
 
-def bind(oracle: str | PlanningOracle, domain: Domain) -> Planner:
-    """A planner for many solves over one domain: the model is compiled once."""
+def bind(oracle: str | PlanningOracle, domain: Domain | World) -> Planner:
+    """A planner for many solves over one domain, or the domain of a world: the model is compiled once."""
     chosen = registry.create(GROUP, oracle, {}) if isinstance(oracle, str) else oracle
     if not isinstance(chosen, PlanningOracle):
         raise InvalidInput(f"{chosen!r} is not an oracle; give a name, such as 'dp', or an oracle")
-    return _bind(chosen, domain)
+    return _bind(chosen, as_domain(domain))
 
 
-def plan(oracle: str | PlanningOracle, domain: Domain, cost: ArrayLike) -> Plan:
-    """The cheapest policy for one `cost` `[h, s, a]`; `Unsolved` if the solver stopped without a policy."""
+def plan(oracle: str | PlanningOracle, domain: Domain | World, cost: ArrayLike) -> Plan:
+    """The cheapest policy of a domain or a world for one `cost` `[h, s, a]`; `Unsolved` if none was found."""
     one = floats("cost", cost, "hsa")
     return bind(oracle, domain).minimize(one[None]).require(Status.OPTIMAL, Status.FEASIBLE)[0]
 

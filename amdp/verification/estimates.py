@@ -11,7 +11,7 @@ from amdp.algorithms.estimators.feedback import Bandit
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.arrays import Actions, Floats
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game
+from amdp.game.loop import ArenaGame
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
 from amdp.model.domains import MarkovPolicies
@@ -268,7 +268,7 @@ def _delayed_weights(parts: Parts, effort: Effort, rng: np.random.Generator) -> 
     kernel = Kernel(np.ones((1, 1, ACTIONS, 1)))
     dear = np.zeros((5, 1, 1, ACTIONS))
     dear[0], dear[1:, ..., 0] = 1.0, 1.0
-    game = Game(Episodic(kernel), FixedLosses(dear), parts.delays(np.array([4, 0, 0, 0, 0])))
+    game = ArenaGame(Episodic(kernel), FixedLosses(dear), parts.delays(np.array([4, 0, 0, 0, 0])))
     runs = effort.samples(1500)
     counts = np.zeros((ACTIONS, LIMIT + 1))  # of the first round's weight, for its action; 0: it did not arrive
     for _ in range(runs):

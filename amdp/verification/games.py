@@ -19,7 +19,7 @@ from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.arrays import Floats
 from amdp.game.arenas import Continuing, Episodic
 from amdp.game.delays import Ints
-from amdp.game.loop import Game
+from amdp.game.loop import ArenaGame
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
@@ -264,7 +264,7 @@ class _EpisodicGame:
         """Play, measure, and keep every difference."""
         self.tables = self.rng.uniform(size=(len(self.waits), *SHAPE))
         self.learner = Watched(self.parts.ftpl(RATE, LIMIT))
-        game = Game(Episodic(Kernel(self.rows), INITIAL), FixedLosses(self.tables), self.parts.delays(self.waits))
+        game = ArenaGame(Episodic(Kernel(self.rows), INITIAL), FixedLosses(self.tables), self.parts.delays(self.waits))
         played = self.parts.play(game, self.learner, self.domain, _streams(self.rng))
         self.paid: list[float] = []
         regret = self.parts.measure(game, self._each(played))
@@ -365,7 +365,7 @@ class _StreamGame:
         self.tables[:, 0, *PARKED] += 0.5  # so that most policies move
         noise, estimator = self.parts.laplace(STREAM_RATE), ReplayedResampling(LIMIT, self.entry)
         self.learner = Watched(self.parts.leader(noise, estimator, "enumeration"))
-        game = Game(Continuing(self.entry, EPOCH), FixedLosses(self.tables))
+        game = ArenaGame(Continuing(self.entry, EPOCH), FixedLosses(self.tables))
         played = self.parts.play(game, self.learner, game.arena.domain, _streams(self.rng))
         self.paid: list[float] = []
         regret = self.parts.measure(game, self._each(played), "enumeration")

@@ -9,7 +9,7 @@ from amdp.algorithms.estimators.feedback import Bandit
 from amdp.algorithms.ftpl.perturbed_leader import laplace_rate, resampling_limit
 from amdp.arrays import Floats
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game
+from amdp.game.loop import ArenaGame
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
 from amdp.oracles.base import bind
@@ -56,7 +56,7 @@ def _outstanding(parts: Parts, effort: Effort, rng: np.random.Generator) -> Find
     for _ in range(games):
         late = parts.delays(rng.integers(0, 30, size=60))
         losses = FixedLosses(rng.random((60, *SHAPE)))
-        game = Game(Episodic(world.kernel, INITIAL), losses, late)
+        game = ArenaGame(Episodic(world.kernel, INITIAL), losses, late)
         learner = parts.ftpl(1.0, 2)
         arrived = np.array([one.arrived for one in parts.play(game, learner, world.domain, Streams.from_seed(1))])
         waiting = np.arange(60) - np.concatenate([[0], np.cumsum(arrived)[:-1]])  # at the start of each round

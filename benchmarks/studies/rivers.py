@@ -13,7 +13,7 @@ from amdp.arrays import Floats
 from amdp.errors import EmptyConfidenceSet
 from amdp.game.dynamic_regret import DynamicRegret, measure_dynamic
 from amdp.game.evolving import Evolving
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
@@ -96,19 +96,19 @@ class Swim:
             return {"empty": 1.0}
         return {"empty": 0.0, "paid": found.paid, "dynamic": found.dynamic} | _against(found)
 
-    def game(self) -> Game:
+    def game(self) -> ArenaGame:
         """Zeros and ones with the costs as means."""
         means = losses.repeated(1.0 - rewards(), self.rounds)
-        return Game(arena(CURRENTS[self.current](self.rounds)), losses.bernoulli(means, self.seed))
+        return ArenaGame(arena(CURRENTS[self.current](self.rounds)), losses.bernoulli(means, self.seed))
 
-    def _played(self, game: Game, speeds: Floats) -> Iterator[Round]:
+    def _played(self, game: ArenaGame, speeds: Floats) -> Iterator[Round]:
         """In parts, with a new learner in each: usually one part is the whole game."""
         streams = Streams.from_seed(self.seed)
         for first, last in pairwise(_parts(self.learner, speeds)):
             tables = FixedLosses(np.stack([game.table(k) for k in range(first, last)]))
             domain = _told(self.learner, speeds, first)
             learner = Ftpl.tuned(domain, last - first, shared=True, multiplier=MULTIPLIER)
-            for one in play(Game(arena(speeds[first:last]), tables), learner, domain, streams):
+            for one in play(ArenaGame(arena(speeds[first:last]), tables), learner, domain, streams):
                 yield replace(one, k=first + one.k)
 
 

@@ -14,7 +14,7 @@ from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl
 from amdp.game import delays
 from amdp.game.arenas import Episodic
 from amdp.game.delays import Delays
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -81,7 +81,7 @@ def executed(run: Run) -> Result:
     """Play one game."""
     world = WORLDS[run.world]()
     late = delays.parse(run.delay, run.rounds, np.random.default_rng(run.seed))
-    game = Game(Episodic(world.kernel, world.initial), adversary(run, world, late), late)
+    game = ArenaGame(Episodic(world.kernel, world.initial), adversary(run, world, late), late)
     told = _told(run, world)
     total = late.total_within if run.told_of_delay else 0
     learner = LEARNERS[run.noise].tuned(told, run.rounds, total, shared=run.shared, multiplier=run.multiplier)

@@ -18,7 +18,7 @@ from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, PerturbedLeader
 from amdp.arrays import Floats
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.kernels.layout import lanes
@@ -70,7 +70,7 @@ def overhead(effort: Effort) -> Rows:
         for shape, rounds in ((SMALL, 60), ((20, 50, 4), 3)):
             kernel = worlds.kernel(shape, np.random.default_rng(SEED))
             tables = np.random.default_rng(SEED).random((rounds, *shape))
-            game, domain = Game(Episodic(kernel), losses.FixedLosses(tables)), MarkovPolicies(kernel)
+            game, domain = ArenaGame(Episodic(kernel), losses.FixedLosses(tables)), MarkovPolicies(kernel)
             learner = Ftpl.tuned(domain, ROUNDS, shared=shared)
             contestants: dict[str, Call] = {
                 "play": partial(_played, game, learner, domain),
@@ -100,7 +100,7 @@ def long_run(effort: Effort) -> Rows:
     rounds = 100_000 if effort.seconds else 200
     rng = np.random.default_rng(SEED)
     kernel = worlds.kernel(SMALL, rng)
-    game = Game(Episodic(kernel), losses.named("bernoulli", SMALL, rounds, SEED, rng.random(SMALL)))
+    game = ArenaGame(Episodic(kernel), losses.named("bernoulli", SMALL, rounds, SEED, rng.random(SMALL)))
     domain = MarkovPolicies(kernel)
     learner = Ftpl.tuned(domain, rounds, shared=True)
     list(islice(play(game, learner, domain, Streams.from_seed(0)), 50))
@@ -143,7 +143,7 @@ def _round(kernel: Kernel, shared: bool, rounds: int = ROUNDS) -> Call:
     return call
 
 
-def _played(game: Game, learner: Ftpl, domain: MarkovPolicies) -> int:
+def _played(game: ArenaGame, learner: Ftpl, domain: MarkovPolicies) -> int:
     return sum(one.trials for one in play(game, learner, domain, Streams.from_seed(SEED)))
 
 
@@ -177,7 +177,7 @@ def _kernels_alone(kernel: Kernel, learner: Ftpl, tables: Floats) -> Call:
             trials += search(rows, paths, trial_noise, luck, scale, total, *wanted, limit, BATCH, counts)
         return trials
 
-    assert call() == _played(Game(Episodic(kernel), losses.FixedLosses(tables)), learner, MarkovPolicies(kernel))
+    assert call() == _played(ArenaGame(Episodic(kernel), losses.FixedLosses(tables)), learner, MarkovPolicies(kernel))
     return call
 
 

@@ -17,7 +17,7 @@ from amdp.algorithms.streams.epochs import FtplTuning
 from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.arrays import Costs, Floats
 from amdp.game.arenas import Continuing
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
 from amdp.model.domains import Domain
@@ -178,7 +178,7 @@ def ftpl_run(effort: Effort) -> Rows:
     clock = Clocked()
     learner = tuning.learner(clock)
     tables = np.random.default_rng(SEED).random((steps, 1, 6, 3))
-    game = Game(Continuing(entry, tuning.length), FixedLosses(tables), feedback=learner.feedback)
+    game = ArenaGame(Continuing(entry, tuning.length), FixedLosses(tables), feedback=learner.feedback)
     began = process_time()
     rounds = list(play(game, learner, game.arena.domain, Streams.from_seed(1)))
     seconds = process_time() - began

@@ -19,11 +19,10 @@ from numba import njit
 from amdp.algorithms.paper_table import TABLE, Efficiency, Setting, Transitions
 from amdp.algorithms.paper_table import Row as Stated
 from amdp.experiments.ladders import Ladder, slope, spec_of
-from amdp.experiments.match import Match, arrange
+from amdp.experiments.match import arrange
 from amdp.experiments.table_1 import ladders
-from amdp.game.loop import play
+from amdp.game.match import Match
 from amdp.game.rounds import Round
-from amdp.game.seeding import Streams
 from benchmarks.results import Row, at_most
 from benchmarks.timing import Effort, side_by_side
 
@@ -161,7 +160,7 @@ def _measure(stated: Stated, ladder: Ladder, effort: Effort) -> Measured:
 
 def _endless(match: Match) -> Iterator[Round]:
     while True:
-        yield from play(match.game, match.learner, match.domain, Streams.from_seed(match.settings.seed))
+        yield from match.play(1)
 
 
 def _growth(letter: str, found: Sequence[Measured]) -> str:

@@ -20,7 +20,7 @@ from amdp.algorithms.named import learner
 from amdp.arrays import Floats
 from amdp.game import delays
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
 from amdp.verification.known import first_leads
@@ -96,7 +96,7 @@ def test_a_game_with_delays_is_that_of_a_loop_by_hand() -> None:
     kernel, rounds, limit = Kernel(rng.dirichlet(np.ones(2), size=(2, 2, 2))), 30, 15
     domain, tables = MarkovPolicies(kernel), rng.random((rounds, 2, 2, 2))
     late = delays.recorded(rng.integers(0, 6, size=rounds))
-    game = Game(Episodic(kernel), FixedLosses(tables), late)
+    game = ArenaGame(Episodic(kernel), FixedLosses(tables), late)
     recipe = DelayAdaptedFtpl(Laplace(0.5), DelayAdaptedResampling(limit))
     played = list(play(game, recipe, domain, Streams.from_seed(4)))
 
@@ -138,7 +138,7 @@ def test_it_learns_over_a_box() -> None:
     rng = np.random.default_rng(2)
     kernel, shape = Kernel(rng.dirichlet(np.ones(2), size=(2, 2, 2))), (2, 2, 2)
     domain = MarkovPolicies(BernsteinBox.vacuous(shape, Radius.paper(shape, 20, scale=0.01)))
-    game = Game(Episodic(kernel), FixedLosses(rng.random((20, *shape))), delays.fixed(20, 3))
+    game = ArenaGame(Episodic(kernel), FixedLosses(rng.random((20, *shape))), delays.fixed(20, 3))
     played = list(play(game, learner("ftpl-delay-adapted", domain, 20, 60), domain, Streams.from_seed(1)))
     assert sum(one.arrived for one in played) == 17
     assert any(one.rebuilt for one in played)

@@ -18,7 +18,7 @@ from amdp.algorithms.ftpl.perturbed_leader import Ftpl, PerturbedLeader, follow_
 from amdp.game import delays
 from amdp.game.arenas import Episodic
 from amdp.game.delays import Delays
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
 from amdp.model.domains import Domain
@@ -37,13 +37,13 @@ class Maker:
         return Ftpl(Laplace(1.0 / guess), SharedResampling(4))
 
 
-def world(rounds: int, told: Delays | None = None) -> tuple[Game, MarkovPolicies]:
+def world(rounds: int, told: Delays | None = None) -> tuple[ArenaGame, MarkovPolicies]:
     rng = np.random.default_rng(1)
     kernel = Kernel(random_rows(SHAPE, rng))
-    return Game(Episodic(kernel), FixedLosses(rng.random((rounds, *SHAPE))), told), MarkovPolicies(kernel)
+    return ArenaGame(Episodic(kernel), FixedLosses(rng.random((rounds, *SHAPE))), told), MarkovPolicies(kernel)
 
 
-def lives(wrapper: Any, game: Game, domain: MarkovPolicies) -> list[Life]:
+def lives(wrapper: Any, game: ArenaGame, domain: MarkovPolicies) -> list[Life]:
     """The state of a wrapper at the start of each round, and after the last."""
     seen: list[Life] = []
 
@@ -165,7 +165,7 @@ def test_without_delay_the_first_life_never_ends_and_plays_as_the_learner_inside
 def test_full_information_can_be_doubled_too() -> None:
     game, domain = world(15)
     wrapper = UnknownRounds(follow_the_perturbed_leader, feedback=FullInformation)
-    full = Game(game.arena, game.losses, feedback=FullInformation)
+    full = ArenaGame(game.arena, game.losses, feedback=FullInformation)
     assert len(list(play(full, wrapper, domain, Streams.from_seed(1)))) == 15
 
 

@@ -34,7 +34,7 @@ from amdp.algorithms.hedge import Hedge, Mixture, WeightedPolicies, count_polici
 from amdp.arrays import Floats
 from amdp.game import delays
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.model.domains import Domain
@@ -271,10 +271,10 @@ def test_resampling_counts_have_the_mean_that_their_chance_says(
 K = 2500  # enough that a learner which stays at its start exceeds its bound
 
 
-def game_of(learner: Hedge, late: delays.Delays | None = None) -> tuple[Game, instances.Instance]:
+def game_of(learner: Hedge, late: delays.Delays | None = None) -> tuple[ArenaGame, instances.Instance]:
     world = instances.build("tiny")
     adversary = losses.named("bernoulli", world.shape, K, 1, world.costs)
-    return Game(Episodic(world.kernel, world.initial), adversary, late, learner.feedback), world
+    return ArenaGame(Episodic(world.kernel, world.initial), adversary, late, learner.feedback), world
 
 
 @pytest.mark.parametrize("delay", [0, 20])

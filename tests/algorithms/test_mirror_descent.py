@@ -37,7 +37,7 @@ from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
 from amdp.arrays import Floats
 from amdp.game import delays
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -415,7 +415,7 @@ def test_a_run_keeps_its_rounds_up_to_the_failure() -> None:
     oracle = Watched()
     domain = domain_of()
     assert isinstance(domain.dynamics, SingleKernel)
-    game = Game(Episodic(domain.dynamics), FixedLosses(tables_of(SHAPE, 20)))
+    game = ArenaGame(Episodic(domain.dynamics), FixedLosses(tables_of(SHAPE, 20)))
     rounds: list[Round] = []
 
     def playing() -> None:
@@ -441,10 +441,10 @@ def test_learning_makes_a_new_state() -> None:
 # --- whole games ------------------------------------------------------------------------------------------------------
 
 
-def tiny_game(rounds: int, learner: Learner[Any]) -> tuple[Game, instances.Instance]:
+def tiny_game(rounds: int, learner: Learner[Any]) -> tuple[ArenaGame, instances.Instance]:
     world = instances.build("tiny")
     adversary = losses.named("bernoulli", world.shape, rounds, 1, world.costs)
-    return Game(Episodic(world.kernel, world.initial), adversary, None, learner.feedback), world
+    return ArenaGame(Episodic(world.kernel, world.initial), adversary, None, learner.feedback), world
 
 
 @pytest.mark.parametrize("rounds", [40, pytest.param(500, marks=pytest.mark.slow)])

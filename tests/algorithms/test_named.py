@@ -16,7 +16,7 @@ from amdp.algorithms.task import Task
 from amdp.experiments.match import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.seeding import Streams
 
 K = 30
@@ -38,7 +38,7 @@ NAMES = [name for name in registry.names(GROUP) if name not in OF_STREAMS]
 def test_every_learner_plays(name: str, domain: MarkovPolicies) -> None:
     player = learner(name, domain, K, total_delay=10)
     adversary = losses.named("bernoulli", WORLD.shape, K, 1, WORLD.costs)
-    game = Game(Episodic(WORLD.kernel, WORLD.initial), adversary, None, player.feedback)
+    game = ArenaGame(Episodic(WORLD.kernel, WORLD.initial), adversary, None, player.feedback)
     for one in play(game, player, domain, Streams.from_seed(1), rounds=4):
         assert one.policy.shape == WORLD.shape
         assert np.allclose(one.policy.sum(axis=-1), 1.0)
@@ -82,8 +82,8 @@ def test_a_match_states_the_bound_of_its_learner(name: str) -> None:
     assert isinstance(bound, Bound)
     player: Any = match.learner
     assert bound == player.bound(WORLD.domain, K)
-    assert match.tuned["rate"] == player.rate
-    assert ("gamma" in match.tuned) == (name in ("delayed-hedge", "uob-reps", "delayed-uob-ftrl"))
+    assert match.parameters["rate"] == player.rate
+    assert ("gamma" in match.parameters) == (name in ("delayed-hedge", "uob-reps", "delayed-uob-ftrl"))
 
 
 def test_a_match_states_no_bound_where_none_is_known() -> None:

@@ -41,7 +41,7 @@ from amdp.cli import app
 from amdp.game import delays
 from amdp.game.arenas import Episodic
 from amdp.game.delays import Delays
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
@@ -393,15 +393,15 @@ def test_learning_makes_a_new_state() -> None:
 # --- games ------------------------------------------------------------------------------------------------------------
 
 
-def bandit_game(rounds: int, feedback: type, gap: float = 0.5) -> Game:
+def bandit_game(rounds: int, feedback: type, gap: float = 0.5) -> ArenaGame:
     """One state, two actions; the second is worse by `gap` on average."""
     rng = np.random.default_rng(5)
     means = np.array([0.5 - gap / 2, 0.5 + gap / 2])
     tables = (rng.random((rounds, 1, 1, 2)) < means).astype(float)
-    return Game(Episodic(Kernel(np.ones((1, 1, 2, 1)))), FixedLosses(tables), None, feedback)
+    return ArenaGame(Episodic(Kernel(np.ones((1, 1, 2, 1)))), FixedLosses(tables), None, feedback)
 
 
-def regret_of(learner: PolicyOptimization, game: Game, domain: Domain, seed: int = 1) -> float:
+def regret_of(learner: PolicyOptimization, game: ArenaGame, domain: Domain, seed: int = 1) -> float:
     played = play(game, learner, domain, Streams.from_seed(seed))
     return float(measure(game, played, checkpoints=[game.rounds]).low[-1])
 
@@ -460,7 +460,7 @@ def test_learners_of_unknown_transitions_do_better_than_their_start(name: str, s
     found = []
     for multiplier in (0.0, 6.0):
         learner = recipe(name, told, rounds, 3 * rounds, multiplier=multiplier)
-        game = Game(Episodic(world.kernel, world.initial), adversary, delays.fixed(rounds, 3), learner.feedback)
+        game = ArenaGame(Episodic(world.kernel, world.initial), adversary, delays.fixed(rounds, 3), learner.feedback)
         found.append(regret_of(learner, game, told))
     assert found[1] < share * found[0]
 
@@ -471,7 +471,7 @@ def test_the_same_seed_plays_the_same_game_to_the_last_bit(name: str) -> None:
     told = world.domain if name == "o-ssp" else narrowing(world.shape)
     learner = recipe(name, told, 40)
     adversary = losses.named("bernoulli", world.shape, 40, 1, world.costs)
-    game = Game(Episodic(world.kernel, world.initial), adversary, delays.fixed(40, 2), learner.feedback)
+    game = ArenaGame(Episodic(world.kernel, world.initial), adversary, delays.fixed(40, 2), learner.feedback)
     runs = [list(play(game, learner, told, Streams.from_seed(7))) for _ in range(2)]
     for one, other in zip(*runs, strict=True):
         assert_array_equal(one.policy, other.policy)
@@ -482,7 +482,7 @@ def test_the_same_seed_plays_the_same_game_to_the_last_bit(name: str) -> None:
 def test_learners_that_start_again_keep_what_the_critic_kept(wrapper: Any) -> None:
     told, kernel = narrowing(), kernel_of()
     wrapped = wrapper(lambda domain, guess: PolicyOptimization.delayed_oppo(domain, guess, guess), first=4)
-    game = Game(Episodic(kernel), FixedLosses(tables_of(SHAPE, 20)), delays.fixed(20, 2))
+    game = ArenaGame(Episodic(kernel), FixedLosses(tables_of(SHAPE, 20)), delays.fixed(20, 2))
     assert len(list(play(game, wrapped, told, Streams.from_seed(1)))) == 20
     life = wrapped.start(told, np.random.default_rng(0))
     segment = Segment(np.zeros(3, int), np.zeros(3, int))
@@ -633,7 +633,7 @@ def test_feedback_of_another_kind_is_refused() -> None:
     with pytest.raises(InvalidInput, match="ImplicitExploration understands Bandit, not FullInformation"):
         learner.learn(distribution, FullInformation(segment, Weights(np.empty(0)), np.ones(SHAPE)))
     told = MarkovPolicies(kernel_of())
-    game = Game(Episodic(kernel_of()), FixedLosses(tables_of(SHAPE, 5)))
+    game = ArenaGame(Episodic(kernel_of()), FixedLosses(tables_of(SHAPE, 5)))
     with pytest.raises(InvalidInput, match="needs FullInformation"):
         play(game, PolicyOptimization.delayed_oppo_full(told, 5), told, Streams.from_seed(1))
 

@@ -18,7 +18,7 @@ from amdp.algorithms.occupancy.regularized_leader import RegularizedLeader
 from amdp.arrays import Floats
 from amdp.game import delays
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
 from amdp.model.domains import Domain
@@ -42,7 +42,7 @@ def learned(learner: MeasureLearner, domain: Domain, tables: Floats) -> TiltedMe
 
 
 def played(learner: MeasureLearner, domain: Domain, late: delays.Delays | None = None) -> Floats:
-    game = Game(Episodic(kernel_of()), FixedLosses(np.random.default_rng(3).random((40, *SHAPE))), late)
+    game = ArenaGame(Episodic(kernel_of()), FixedLosses(np.random.default_rng(3).random((40, *SHAPE))), late)
     return np.array([one.policy for one in play(game, learner, domain, Streams.from_seed(1))])
 
 

@@ -13,9 +13,7 @@ from amdp.algorithms.named import GROUP
 from amdp.experiments.match import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.game.arenas import Continuing, Stepwise
-from amdp.game.loop import play
-from amdp.game.regret import measure
-from amdp.game.seeding import Streams
+from amdp.game.regret import log_checkpoints
 from amdp.instances import build, continuing, standard
 from amdp.model.domains import MarkovPolicies, StationaryPolicies
 from amdp.options import usual
@@ -33,9 +31,9 @@ def run(game: GameSettings, learner: str = "ftpl-shared", seed: int = 1, **setti
 
 def test_a_stream_is_played_in_epochs_by_those_who_ask_for_it() -> None:
     match = arrange(run(STREAM, "ftpl-infinite", epochs=6))
-    assert isinstance(match.game.arena, Continuing)
+    assert isinstance(match.played.arena, Continuing)
     assert isinstance(match.domain, StationaryPolicies)
-    assert (match.game.rounds, match.epoch) == (6, 15)
+    assert (match.rounds, match.epoch) == (6, 15)
     assert match.domain.shape == (90, 3, 2)
     assert match.used["epoch"] == 15
 
@@ -60,8 +58,8 @@ def test_others_choose_anew_in_each_step_of_a_stream(name: str) -> None:
         pytest.skip("not installed")
     world = Named("random-ergodic", {"n_states": 3, "n_actions": 2})
     match = arrange(run(replace(STREAM, instance=world, steps=200), name))
-    assert isinstance(match.game.arena, Stepwise)
-    assert match.game.rounds == 200
+    assert isinstance(match.played.arena, Stepwise)
+    assert match.rounds == 200
 
 
 def test_an_episodic_learner_does_not_play_a_stream() -> None:
@@ -76,7 +74,7 @@ def test_nominal_losses_of_a_stream_are_those_of_each_step() -> None:
     world = instances.server_farm(40, 2, day=7)
     assert not np.array_equal(world.costs[0], world.costs[3])
     for k in range(8):
-        table = match.game.table(k)
+        table = match.played.table(k)
         assert_array_equal(table[5 * k : 5 * k + 5], world.costs[5 * k : 5 * k + 5])
         assert table.sum() == pytest.approx(world.costs[5 * k : 5 * k + 5].sum())
 
@@ -122,10 +120,9 @@ def test_the_hidden_walk_is_the_hard_case_of_switching() -> None:
 def test_the_comparator_finds_the_best_policy_in_hindsight() -> None:
     game = replace(STREAM, comparator=Named("enumeration", {"limit": 100}))
     match = arrange(run(game, "hedge-infinite", epochs=5))
-    assert match.comparator == Enumeration(limit=100)
-    rounds = play(match.game, match.learner, match.domain, Streams.from_seed(1))
-    found = measure(match.game, rounds, match.comparator, match.checkpoints)
-    exact = bind("enumeration", match.game.arena.domain).minimize(match.instance.costs[None])
+    assert match.game.comparator == Enumeration(limit=100)
+    found = match.measure(match.play(1), log_checkpoints(match.rounds))
+    exact = bind("enumeration", match.played.arena.domain).minimize(match.world.costs[None])
     assert found.best[-1] == pytest.approx(float(exact.objective[0]))
 
 

@@ -18,7 +18,7 @@ from amdp.algorithms.streams.switching import Epoch, PolicySwitching
 from amdp.arrays import Policies
 from amdp.game import delays
 from amdp.game.arenas import Continuing, Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -28,13 +28,13 @@ from amdp.model.domains import Domain
 STEPS = 103
 
 
-def game_of(length: int = 20, steps: int = STEPS, **settings: Any) -> tuple[Game, StationaryPolicies]:
+def game_of(length: int = 20, steps: int = STEPS, **settings: Any) -> tuple[ArenaGame, StationaryPolicies]:
     entry = parked_entry(steps)
     arena = Continuing(entry, length)
-    return Game(arena, random_losses(steps, 3, 2), **settings), arena.domain
+    return ArenaGame(arena, random_losses(steps, 3, 2), **settings), arena.domain
 
 
-def rounds_of(game: Game, domain: Domain, learner: Any, seed: int = 1) -> list[Round]:
+def rounds_of(game: ArenaGame, domain: Domain, learner: Any, seed: int = 1) -> list[Round]:
     return list(play(game, learner, domain, Streams.from_seed(seed)))
 
 
@@ -88,7 +88,7 @@ def test_all_steps_are_either_entering_or_in_a_segment(length: int) -> None:
 @pytest.mark.parametrize("length", [2, 9])
 def test_the_shortest_streams_of_a_single_state(steps: int, length: int) -> None:
     entry = PolicySwitching(Kernel.homogeneous(np.ones((1, 2, 1)), steps))
-    game = Game(Continuing(entry, length), random_losses(steps, 1, 2))
+    game = ArenaGame(Continuing(entry, length), random_losses(steps, 1, 2))
     learner = Ftpl(Laplace(0.5), SharedResampling(2), TryAll())
     rounds = rounds_of(game, game.arena.domain, learner)
     assert len(rounds) == -(-steps // length)
@@ -229,16 +229,16 @@ def test_delays_are_refused() -> None:
 def test_losses_must_have_a_table_for_each_step() -> None:
     arena = Continuing(parked_entry(10), 10)
     with pytest.raises(InvalidInput, match=r"losses have shape \(1, 2, 2\)"):
-        Game(arena, random_losses(10, 2, 2))
+        ArenaGame(arena, random_losses(10, 2, 2))
     with pytest.raises(InvalidInput, match="9 tables of losses for 10 steps"):
-        Game(arena, random_losses(9, 3, 2))
+        ArenaGame(arena, random_losses(9, 3, 2))
 
 
 def test_the_learner_must_be_told_stationary_policies() -> None:
     game, domain = game_of()
     with pytest.raises(InvalidInput, match="Continuing plays StationaryPolicies; the learner is told MarkovPolicies"):
         play(game, Listener(), MarkovPolicies(domain.dynamics), Streams.from_seed(1))
-    episodes = Game(Episodic(domain.dynamics), FixedLosses(np.zeros((2, *domain.shape))))
+    episodes = ArenaGame(Episodic(domain.dynamics), FixedLosses(np.zeros((2, *domain.shape))))
     with pytest.raises(InvalidInput, match="Episodic plays MarkovPolicies; the learner is told StationaryPolicies"):
         play(episodes, Listener(), domain, Streams.from_seed(1))
 

@@ -16,7 +16,7 @@ from amdp.arrays import Floats
 from amdp.game.arenas import Episodic, Stepwise
 from amdp.game.dynamic_regret import best_each_round, best_sequences, interval_costs, measure_dynamic
 from amdp.game.evolving import Evolving
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -27,17 +27,17 @@ ROUNDS = 12
 EDGES = [0, 2, 3, 7, 12]
 
 
-def game(kernels: int, seed: int = 1, initial: int = 1) -> Game:
+def game(kernels: int, seed: int = 1, initial: int = 1) -> ArenaGame:
     """Episodes under so many kernels."""
     rng = np.random.default_rng(seed)
     made = tuple(Kernel(random_rows(SHAPE, rng)) for _ in range(kernels))
     losses = FixedLosses(rng.random((ROUNDS, *SHAPE)))
     if kernels == 1:
-        return Game(Episodic(made[0], initial), losses)
-    return Game(Evolving(made, rng.integers(kernels, size=ROUNDS), initial), losses)
+        return ArenaGame(Episodic(made[0], initial), losses)
+    return ArenaGame(Evolving(made, rng.integers(kernels, size=ROUNDS), initial), losses)
 
 
-def all_costs(played: Game) -> Floats:
+def all_costs(played: ArenaGame) -> Floats:
     """What every policy pays in every round, `[n, k]`, by the textbook recursion."""
     arena = played.arena
     of_round = [arena.kernels[i] for i in arena.schedule] if isinstance(arena, Evolving) else [arena.kernel] * ROUNDS
@@ -90,7 +90,7 @@ def test_planning_and_enumeration_agree_where_all_kernels_are_the_same() -> None
     one = game(1, seed=4)
     arena = one.arena
     assert isinstance(arena, Episodic)
-    twins = Game(Evolving((arena.kernel,) * 2, np.arange(ROUNDS) % 2, arena.initial), one.losses)
+    twins = ArenaGame(Evolving((arena.kernel,) * 2, np.arange(ROUNDS) % 2, arena.initial), one.losses)
     assert_allclose(interval_costs(one, EDGES), interval_costs(twins, EDGES))
 
 
@@ -130,7 +130,7 @@ def test_what_cannot_be_measured_is_refused() -> None:
     rng = np.random.default_rng(1)
     wide = tuple(Kernel(random_rows((5, 4, 2), rng)) for _ in range(2))
     with pytest.raises(InvalidInput, match=r"1.05e\+06 policies, at most 65536"):
-        interval_costs(Game(Evolving(wide, np.array([0, 1])), FixedLosses(rng.random((2, 5, 4, 2)))), [0, 2])
+        interval_costs(ArenaGame(Evolving(wide, np.array([0, 1])), FixedLosses(rng.random((2, 5, 4, 2)))), [0, 2])
     stream = Stepwise(Kernel.homogeneous(random_rows((1, 2, 2), rng)[0], 4))
     with pytest.raises(InvalidInput, match="Stepwise is one unbroken stream"):
-        best_each_round(Game(stream, FixedLosses(rng.random((4, 1, 2, 2)))))
+        best_each_round(ArenaGame(stream, FixedLosses(rng.random((4, 1, 2, 2)))))

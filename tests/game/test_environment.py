@@ -19,7 +19,7 @@ from amdp.errors import InvalidInput
 from amdp.game import delays
 from amdp.game.arenas import Continuing, Episodic
 from amdp.game.environment import AdversaryEnv, make, regret_of
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.model.transitions import SingleKernel
@@ -40,8 +40,8 @@ def sparse() -> amdp.SparseKernel:
     return amdp.SparseKernel([kernel.matrix(h) for h in range(SHAPE[0])])
 
 
-def game_of(kernel: SingleKernel, rounds: int = ROUNDS) -> Game:
-    return Game(Episodic(kernel, 2), losses.uniform(rounds, kernel.shape, 7))
+def game_of(kernel: SingleKernel, rounds: int = ROUNDS) -> ArenaGame:
+    return ArenaGame(Episodic(kernel, 2), losses.uniform(rounds, kernel.shape, 7))
 
 
 def policy_of(seed: int, concentration: float = 1.0) -> Floats:
@@ -107,7 +107,7 @@ def test_a_policy_pays_and_visits_what_it_is_expected_to() -> None:
     # another step's losses, and actions that are shifted by one.
     n, alarm = 6_000, 1e-6 / 61
     table = losses.uniform(1, SHAPE, 1)[0]
-    env = AdversaryEnv(Game(Episodic(dense(), 2), losses.repeated(table, n)))
+    env = AdversaryEnv(ArenaGame(Episodic(dense(), 2), losses.repeated(table, n)))
     policy, rng = policy_of(11), np.random.default_rng(12)
     env.reset(seed=1)
     visits, paid = np.zeros(SHAPE), 0.0
@@ -130,7 +130,7 @@ class Zeros(np.random.Generator):
 
 
 def test_a_move_without_chance_is_never_made() -> None:
-    env = AdversaryEnv(Game(Episodic(dense(), 0), losses.uniform(1, SHAPE, 7)))
+    env = AdversaryEnv(ArenaGame(Episodic(dense(), 0), losses.uniform(1, SHAPE, 7)))
     env.np_random = Zeros(np.random.PCG64(1))
     env.reset()
     assert env.step(0)[-1]["state"] == 4
@@ -220,7 +220,7 @@ def test_what_cannot_be_played_is_refused() -> None:
     with pytest.raises(InvalidInput, match="observation = 20"):
         env.place(20)
     with pytest.raises(InvalidInput, match="at once"):
-        AdversaryEnv(Game(env.game.arena, env.game.losses, delays.fixed(ROUNDS, 1)))
+        AdversaryEnv(ArenaGame(env.game.arena, env.game.losses, delays.fixed(ROUNDS, 1)))
     with pytest.raises(InvalidInput, match="give one for each round"):
         regret_of(env.game, np.zeros(ROUNDS + 1))
     with pytest.raises(InvalidInput, match="paid"):
@@ -229,7 +229,7 @@ def test_what_cannot_be_played_is_refused() -> None:
 
 def test_an_unbroken_stream_has_no_episodes() -> None:
     world = instances.waiting_ring(n_steps=30, n_states=3)
-    stream = Game(Continuing(PolicySwitching(world.kernel), 30), losses.uniform(30, (1, *world.shape[1:]), 1))
+    stream = ArenaGame(Continuing(PolicySwitching(world.kernel), 30), losses.uniform(30, (1, *world.shape[1:]), 1))
     with pytest.raises(InvalidInput, match="Continuing"):
         AdversaryEnv(stream)
     with pytest.raises(InvalidInput, match="Continuing"):

@@ -10,7 +10,7 @@ from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.game.arenas import Arena, Episodic
 from amdp.game.delays import fixed
 from amdp.game.evolving import Evolving
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -31,7 +31,7 @@ def tables(seed: int = 2) -> FixedLosses:
 
 def rounds(arena: Arena) -> list[Round]:
     domain = MarkovPolicies(arena.kernel, arena.initial)
-    return list(play(Game(arena, tables()), Ftpl.tuned(domain, ROUNDS), domain, Streams.from_seed(3)))
+    return list(play(ArenaGame(arena, tables()), Ftpl.tuned(domain, ROUNDS), domain, Streams.from_seed(3)))
 
 
 def test_one_kernel_all_the_time_is_the_episodic_arena() -> None:
@@ -73,7 +73,7 @@ def test_the_first_kernel_is_the_arenas() -> None:
 
 def test_sums_of_losses_are_refused_where_kernels_change() -> None:
     arena = Evolving(kernels(2), np.arange(ROUNDS) % 2)
-    game, domain = Game(arena, tables()), arena.domain
+    game, domain = ArenaGame(arena, tables()), arena.domain
     with pytest.raises(InvalidInput, match=r"measure with amdp\.game\.dynamic_regret"):
         measure(game, play(game, Ftpl.tuned(domain, ROUNDS), domain, Streams.from_seed(1)))
 
@@ -87,9 +87,9 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(InvalidInput, match="an arena has one"):
         Evolving((kernel, Kernel(random_rows((2, 3, 2), np.random.default_rng(1)))), np.array([0, 1]))
     with pytest.raises(InvalidInput, match="schedule has 5 rounds; the losses have 30"):
-        Game(Evolving((kernel,), np.zeros(5, np.int64)), tables())
+        ArenaGame(Evolving((kernel,), np.zeros(5, np.int64)), tables())
     with pytest.raises(InvalidInput, match="29 delays for 30 rounds"):
-        Game(Evolving((kernel,), np.zeros(ROUNDS, np.int64)), tables(), fixed(29, 1))
+        ArenaGame(Evolving((kernel,), np.zeros(ROUNDS, np.int64)), tables(), fixed(29, 1))
     with pytest.raises(InvalidInput, match="initial"):
         Evolving((kernel,), np.zeros(ROUNDS, np.int64), 3)
 

@@ -22,7 +22,7 @@ from amdp.arrays import Floats, Policies
 from amdp.game import delays
 from amdp.game.arenas import Episodic
 from amdp.game.delays import Delays
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.rounds import Round, Timing
 from amdp.game.seeding import Streams
 from amdp.losses import CalledLosses, FixedLosses
@@ -32,11 +32,11 @@ from amdp.model.transitions import SingleKernel
 SHAPE = (3, 3, 2)
 
 
-def world(rounds: int = 40, seed: int = 1, **settings: Any) -> tuple[Game, MarkovPolicies]:
+def world(rounds: int = 40, seed: int = 1, **settings: Any) -> tuple[ArenaGame, MarkovPolicies]:
     rng = np.random.default_rng(seed)
     kernel = Kernel(random_rows(SHAPE, rng))
     losses = FixedLosses(rng.random((rounds, *SHAPE)))
-    return Game(Episodic(kernel), losses, **settings), MarkovPolicies(kernel)
+    return ArenaGame(Episodic(kernel), losses, **settings), MarkovPolicies(kernel)
 
 
 def same(one: list[Round], other: list[Round]) -> None:
@@ -149,7 +149,7 @@ def learners(domain: MarkovPolicies) -> dict[str, Any]:
 UNTIMED = Timing(0.0, 0.0, 0.0, 0.0)
 
 
-def by_hand(game: Game, learner: Any, domain: MarkovPolicies, streams: Streams) -> Iterator[Round]:
+def by_hand(game: ArenaGame, learner: Any, domain: MarkovPolicies, streams: Streams) -> Iterator[Round]:
     """The undelayed game without a post box: each feedback is learned in its own round."""
     distribution = learner.start(domain, streams.learner)
     for k in range(game.rounds):
@@ -211,7 +211,9 @@ def test_dense_and_sparse_arenas_give_the_same_game(seed: int) -> None:
     games = []
     for kernel in kinds:
         domain = MarkovPolicies(kernel)
-        games.append(list(play(Game(Episodic(kernel), losses), Ftpl.tuned(domain, 20), domain, Streams.from_seed(1))))
+        games.append(
+            list(play(ArenaGame(Episodic(kernel), losses), Ftpl.tuned(domain, 20), domain, Streams.from_seed(1)))
+        )
     same(*games)
 
 
@@ -297,7 +299,7 @@ def test_delays_of_the_wrong_length_are_refused() -> None:
 def test_losses_of_another_shape_are_refused() -> None:
     kernel = random_kernel("dense", SHAPE, np.random.default_rng(0))
     with pytest.raises(InvalidInput, match="losses have shape"):
-        Game(Episodic(kernel), FixedLosses(np.zeros((5, 2, 3, 2))))
+        ArenaGame(Episodic(kernel), FixedLosses(np.zeros((5, 2, 3, 2))))
 
 
 def test_a_learner_that_needs_more_than_the_game_tells_is_refused() -> None:

@@ -16,7 +16,7 @@ from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl
 from amdp.arrays import Floats
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import BLOCK, log_checkpoints, measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -25,13 +25,13 @@ from amdp.losses import FixedLosses
 SHAPE = (3, 2, 2)
 
 
-def world(rounds: int, seed: int = 1) -> tuple[Game, MarkovPolicies]:
+def world(rounds: int, seed: int = 1) -> tuple[ArenaGame, MarkovPolicies]:
     rng = np.random.default_rng(seed)
     kernel = Kernel(random_rows(SHAPE, rng))
-    return Game(Episodic(kernel), FixedLosses(rng.random((rounds, *SHAPE)))), MarkovPolicies(kernel)
+    return ArenaGame(Episodic(kernel), FixedLosses(rng.random((rounds, *SHAPE)))), MarkovPolicies(kernel)
 
 
-def rounds_of(game: Game, domain: MarkovPolicies, seed: int = 1) -> list[Round]:
+def rounds_of(game: ArenaGame, domain: MarkovPolicies, seed: int = 1) -> list[Round]:
     return list(play(game, Ftpl.tuned(domain, len(game.losses)), domain, Streams.from_seed(seed)))
 
 
@@ -160,7 +160,7 @@ def bandit_regret(kind: type[Ftpl], rounds: int, seed: int) -> Floats:
     kernel = Kernel(np.ones((1, 1, 2, 1)))
     domain = MarkovPolicies(kernel)
     losses = FixedLosses(np.broadcast_to(np.array([0.6, 0.4]), (rounds, 1, 1, 2)))
-    game = Game(Episodic(kernel), losses)
+    game = ArenaGame(Episodic(kernel), losses)
     tuned = kind.tuned(domain, rounds, shared=True)
     return measure(game, play(game, tuned, domain, Streams.from_seed(seed)), checkpoints=[rounds // 2, rounds]).low
 

@@ -16,7 +16,7 @@ from amdp.algorithms.named import learner
 from amdp.arrays import Floats, Policies
 from amdp.game.arenas import Stepwise
 from amdp.game.delays import recorded
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -32,9 +32,9 @@ def rows_of(seed: int = 1) -> Floats:
     return 0.1 / STATES + 0.9 * rng.dirichlet(np.ones(STATES), size=(STATES, ACTIONS))
 
 
-def game_of(steps: int, initial: int = 0, **settings: Any) -> Game:
+def game_of(steps: int, initial: int = 0, **settings: Any) -> ArenaGame:
     arena = Stepwise(Kernel.homogeneous(rows_of(), steps), initial)
-    return Game(arena, random_losses(steps, STATES, ACTIONS), **settings)
+    return ArenaGame(arena, random_losses(steps, STATES, ACTIONS), **settings)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +71,11 @@ class Listener:
         return distribution
 
 
-def rounds_of(game: Game, player: Any = None, seed: int = 1) -> list[Round]:
+def rounds_of(game: ArenaGame, player: Any = None, seed: int = 1) -> list[Round]:
     return list(play(game, player or Listener(), game.arena.domain, Streams.from_seed(seed)))
 
 
-def path_of(game: Game, player: Any = None) -> list[int]:
+def path_of(game: ArenaGame, player: Any = None) -> list[int]:
     return [int(one.segment.states[0]) for one in rounds_of(game, player)]
 
 
@@ -174,7 +174,7 @@ def test_dense_and_sparse_kernels_walk_alike() -> None:
     dense = Kernel.homogeneous(rows_of(), 50)
     sparse = SparseKernel.homogeneous(as_csr(rows_of()), 50)
     losses = random_losses(50, STATES, ACTIONS)
-    one, other = (path_of(Game(Stepwise(kernel), losses)) for kernel in (dense, sparse))
+    one, other = (path_of(ArenaGame(Stepwise(kernel), losses)) for kernel in (dense, sparse))
     assert one == other
 
 
@@ -226,11 +226,11 @@ def test_wrong_worlds_and_losses_are_refused() -> None:
     for make, message in (
         (lambda: Stepwise(Kernel(np.stack([rows_of(1), rows_of(2)]))), "homogeneous"),
         (lambda: Stepwise(kernel, 3), "initial = 3"),
-        (lambda: Game(Stepwise(kernel), random_losses(9, STATES, ACTIONS)), "9 tables of losses for 10 steps"),
-        (lambda: Game(Stepwise(kernel), random_losses(10, STATES, 3)), r"losses have shape \(1, 3, 3\)"),
-        (lambda: Game(Stepwise(kernel), FixedLosses(np.zeros((1, 10, 3, 2)))), r"losses have shape \(10, 3, 2\)"),
+        (lambda: ArenaGame(Stepwise(kernel), random_losses(9, STATES, ACTIONS)), "9 tables of losses for 10 steps"),
+        (lambda: ArenaGame(Stepwise(kernel), random_losses(10, STATES, 3)), r"losses have shape \(1, 3, 3\)"),
+        (lambda: ArenaGame(Stepwise(kernel), FixedLosses(np.zeros((1, 10, 3, 2)))), r"losses have shape \(10, 3, 2\)"),
         (
-            lambda: Game(Stepwise(kernel), random_losses(10, 3, 2), recorded(np.ones(9, dtype=int))),
+            lambda: ArenaGame(Stepwise(kernel), random_losses(10, 3, 2), recorded(np.ones(9, dtype=int))),
             "9 delays for 10 steps",
         ),
     ):

@@ -26,7 +26,7 @@ from amdp.algorithms.estimators.feedback import FullInformation, Weights
 from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
 from amdp.arrays import Floats
 from amdp.game.arenas import Episodic
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.seeding import Streams
 from amdp.model.l1_ball import L1Ball
 from amdp.oracles.projection.l1_descent import L1Descent, _L1Projector, nearest_rows
@@ -120,7 +120,7 @@ def test_uc_o_reps_learns_in_epochs() -> None:
     rounds = 20
     world = instances.build("tiny")
     adversary = losses.named("nominal", world.shape, rounds, 1, world.costs)
-    game = Game(Episodic(world.kernel, world.initial), adversary, None, FullInformation)
+    game = ArenaGame(Episodic(world.kernel, world.initial), adversary, None, FullInformation)
     domain = MarkovPolicies(L1Ball.vacuous(world.shape, rounds), world.initial)
     learner = MirrorDescent.uc_o_reps(domain, rounds)
     policies = np.array([one.policy for one in play(game, learner, domain, Streams.from_seed(1))])

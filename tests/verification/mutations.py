@@ -28,7 +28,7 @@ from amdp.arrays import Actions, Costs, Floats, Policies
 from amdp.game import regret
 from amdp.game.arenas import Continuing, Episodic
 from amdp.game.delays import Delays
-from amdp.game.loop import Game
+from amdp.game.loop import ArenaGame
 from amdp.model.chains import chains, laws, rows_of
 from amdp.model.confidence import BernsteinBox, Radius
 from amdp.model.connectivity import Diameter, diameter
@@ -332,7 +332,7 @@ def trials_from_zero(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
 def comparator_without_last_round(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
     """The best policy in hindsight is found before the losses of the round are added."""
 
-    def best(game: Game, planner: Planner, so_far: Floats, block: Any) -> Floats:
+    def best(game: ArenaGame, planner: Planner, so_far: Floats, block: Any) -> Floats:
         totals = []
         for k, table, _ in block:
             totals.append(so_far.copy())

@@ -27,7 +27,7 @@ from amdp import registry
 from amdp.arrays import Floats, floats, refuse
 from amdp.errors import InvalidInput, Unsolved, UnsupportedDomain
 from amdp.model.confidence import BernsteinBox
-from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.domains import Domain, MarkovPolicies, World, as_domain
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Report, Status, describe
 from amdp.oracles.exclusive import Exclusive
@@ -156,7 +156,7 @@ def projection(name: str, **options: Any) -> ProjectionOracle:
 
 
 def project(
-    oracle: str | ProjectionOracle, domain: Domain, point: ArrayLike, near: Projection | None = None
+    oracle: str | ProjectionOracle, domain: Domain | World, point: ArrayLike, near: Projection | None = None
 ) -> Projection:
     """The measure nearest to the weights `point >= 0`, `[h, s, a]` over a kernel and `[h, s, a, y]` over a box."""
     projector = bind_projection(oracle, domain)
@@ -168,10 +168,10 @@ def project(
         return projector.project(np.log(weights), near)
 
 
-def bind_projection(oracle: str | ProjectionOracle, domain: Domain) -> Projector:
+def bind_projection(oracle: str | ProjectionOracle, domain: Domain | World) -> Projector:
     """A projector for many projections onto one domain."""
     chosen = registry.create(GROUP, oracle, {}) if isinstance(oracle, str) else oracle
-    bound = _bind(chosen, domain) if isinstance(chosen, ProjectionOracle) else None
+    bound = _bind(chosen, as_domain(domain)) if isinstance(chosen, ProjectionOracle) else None
     if not isinstance(bound, Projector):
         raise InvalidInput(f"{chosen!r} is not a projection oracle; give a name, such as 'newton', or an oracle")
     return bound

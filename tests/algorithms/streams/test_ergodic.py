@@ -21,7 +21,7 @@ from amdp.algorithms.streams.ergodic import Experts, LateExperts, MdpE, MdpExp3
 from amdp.arrays import Floats
 from amdp.game.arenas import Stepwise
 from amdp.game.delays import recorded
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -41,7 +41,7 @@ def domain_of(rows: Floats, steps: int = 100) -> StationaryPolicies:
 
 
 def rounds_of(who: Any, rows: Floats, sequence: LossSequence, seed: int = 1) -> list[Round]:
-    game = Game(Stepwise(Kernel.homogeneous(rows, len(sequence))), sequence, feedback=who.feedback)
+    game = ArenaGame(Stepwise(Kernel.homogeneous(rows, len(sequence))), sequence, feedback=who.feedback)
     return list(play(game, who, game.arena.domain, Streams.from_seed(seed)))
 
 
@@ -378,7 +378,7 @@ def quarters(kind: type[MdpExp3]) -> Floats:
     """The regret in each quarter of 6000 steps with a fixed gap."""
     steps = 6000
     arena = Stepwise(Kernel.homogeneous(TEMPTING, steps))
-    game = Game(arena, tempting_losses(steps, 12))
+    game = ArenaGame(arena, tempting_losses(steps, 12))
     tuned = MdpExp3.balanced(arena.domain, steps, multiplier=10.0)
     who = kind(tuned.rate, tuned.exploration, tuned.lookback)
     regret = measure(game, play(game, who, arena.domain, Streams.from_seed(2)), TryAll(), [1500, 3000, 4500, 6000])
@@ -399,7 +399,7 @@ def test_the_bound_of_mdp_exp3_holds(kind: str) -> None:
     steps, world = 1500, instances.random_ergodic(1500, 3, 2, np.random.default_rng(7), contraction=0.3)
     sequence = losses.named(kind, (1, 3, 2), steps, seed=2, costs=world.costs[:1])
     arena = Stepwise(world.kernel)
-    game = Game(arena, sequence)
+    game = ArenaGame(arena, sequence)
     for who in (MdpExp3.tuned(arena.domain, steps), MdpExp3.balanced(arena.domain, steps)):
         regret = measure(game, play(game, who, arena.domain, Streams.from_seed(1)), TryAll(), [steps])
         bound = who.bound(arena.domain, steps)
@@ -514,7 +514,7 @@ def test_episodes_and_delays_are_refused(name: str) -> None:
         learner(name, StationaryPolicies(kernel), 20, total_delay=3)
     who = learner(name, StationaryPolicies(kernel), 20)
     assert who.bound(StationaryPolicies(kernel), 20, 3) is None
-    game = Game(Stepwise(kernel), random_losses(20, 3, 2), recorded(np.ones(20, dtype=int)), who.feedback)
+    game = ArenaGame(Stepwise(kernel), random_losses(20, 3, 2), recorded(np.ones(20, dtype=int)), who.feedback)
     with pytest.raises(InvalidInput, match="feedback came late"):
         list(play(game, who, game.arena.domain, Streams.from_seed(1)))
 

@@ -14,7 +14,7 @@ from amdp.algorithms.named import learner
 from amdp.algorithms.streams.lazy_leader import LazyLeader, LazySum
 from amdp.arrays import Floats
 from amdp.game.arenas import Episodic, Stepwise
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.model.segments import Segment
@@ -93,7 +93,7 @@ def test_the_leader_is_always_what_the_oracle_would_say_and_asks_it_seldom() -> 
 def test_in_episodes_the_regret_is_below_the_bound() -> None:
     rounds = 1500
     player: Any = learner("fll", WORLD.domain, rounds)
-    game = Game(
+    game = ArenaGame(
         Episodic(WORLD.kernel, WORLD.initial),
         losses.named("bernoulli", WORLD.shape, rounds, 1, WORLD.costs),
         None,
@@ -108,7 +108,7 @@ def test_over_a_box_it_plans_again_when_the_box_narrows() -> None:
     box = MarkovPolicies(BernsteinBox.vacuous(WORLD.shape, Radius.paper(WORLD.shape, 40, scale=0.01)), WORLD.initial)
     player: Any = learner("fll", box, 40)
     assert player.bound(box, 40) is None
-    game = Game(
+    game = ArenaGame(
         Episodic(WORLD.kernel, WORLD.initial), losses.named("bernoulli", WORLD.shape, 40, 1), None, FullInformation
     )
     assert any(one.rebuilt for one in play(game, player, box, Streams.from_seed(1)))
@@ -131,7 +131,7 @@ def test_plans_are_counted_when_the_oracle_is_asked(doubled: bool, monkeypatch: 
     asked = calls(type(bind("dp", WORLD.domain)), monkeypatch)
     player = UnknownRounds(LazyLeader.tuned, 8, FullInformation) if doubled else learner("fll", WORLD.domain, 60)
     table = losses.named("bernoulli", WORLD.shape, 60, 1)
-    game = Game(Episodic(WORLD.kernel, WORLD.initial), table, None, FullInformation)
+    game = ArenaGame(Episodic(WORLD.kernel, WORLD.initial), table, None, FullInformation)
     plans = [one.plans for one in play(game, player, WORLD.domain, Streams.from_seed(1))]
     assert sum(plans) == asked[0] > 1
     assert min(plans) == 0
@@ -143,7 +143,7 @@ def test_plans_in_a_stream_are_counted_when_the_oracle_is_asked(monkeypatch: pyt
     player = learner("ct-oracle", domain, 60)
     asked = calls(type(bind("auto", domain)), monkeypatch)
     steps = losses.named("bernoulli", (1, *world.shape[1:]), 60, 1)
-    game = Game(Stepwise(world.kernel, world.initial), steps, None, FullInformation)
+    game = ArenaGame(Stepwise(world.kernel, world.initial), steps, None, FullInformation)
     plans = [one.plans for one in play(game, player, domain, Streams.from_seed(1))]
     assert sum(plans) == asked[0] > 1
 

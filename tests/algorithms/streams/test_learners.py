@@ -31,7 +31,7 @@ from amdp.algorithms.streams.switching import PolicySwitching, RenewedSwitching
 from amdp.algorithms.task import Task
 from amdp.arrays import Costs
 from amdp.game.arenas import Continuing
-from amdp.game.loop import Game, play
+from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -53,11 +53,11 @@ def learner_of(name: str, tuning: Any) -> Any:
     return make(TryAll()) if name.startswith("ftpl") else make()
 
 
-def run(name: str, entry: PolicySwitching, seed: int = 1) -> tuple[Game, list[Round]]:
+def run(name: str, entry: PolicySwitching, seed: int = 1) -> tuple[ArenaGame, list[Round]]:
     tuning = tuning_of(name, entry)
     learner = learner_of(name, tuning)
     losses = iid_losses(*entry.kernel.shape, seed)
-    game = Game(Continuing(entry, tuning.length), losses, feedback=learner.feedback)
+    game = ArenaGame(Continuing(entry, tuning.length), losses, feedback=learner.feedback)
     return game, list(play(game, learner, StationaryPolicies(entry.kernel), Streams.from_seed(seed)))
 
 
@@ -114,7 +114,7 @@ def test_exact_oracles_play_the_same_game(oracle: PlanningOracle) -> None:
     steps = 120
     entry = parked_entry(steps)
     tuning = FtplTuning.practical(entry, epochs=6)
-    game = Game(Continuing(entry, tuning.length), iid_losses(steps, 3, 2))
+    game = ArenaGame(Continuing(entry, tuning.length), iid_losses(steps, 3, 2))
     runs = [
         list(play(game, tuning.learner(one), game.arena.domain, Streams.from_seed(2))) for one in (TryAll(), oracle)
     ]
@@ -131,7 +131,7 @@ def test_hedge_keeps_the_weights_of_the_textbook() -> None:
     learner = tuning.exact_learner()
     domain, streams = StationaryPolicies(entry.kernel), Streams.from_seed(4)
     arena = Continuing(entry, tuning.length)
-    game = Game(arena, iid_losses(60, 3, 2))
+    game = ArenaGame(arena, iid_losses(60, 3, 2))
     distribution, place, total = learner.start(domain, streams.learner), arena.begin(), np.zeros(domain.shape)
     for k in range(3):
         visit = arena.visit(place, distribution.draw(streams.learner), streams.arena)
@@ -209,7 +209,7 @@ def test_hedges_bound_says_something_at_last() -> None:
 def test_hedges_regret_is_below_its_bound(name: str) -> None:
     entry = RenewedSwitching(instances.waiting_ring(20_000, 2).kernel)
     tuning = HedgeTuning.practical(entry, multiplier=0.25)
-    game = Game(Continuing(entry, tuning.length), iid_losses(20_000, 2, 2))
+    game = ArenaGame(Continuing(entry, tuning.length), iid_losses(20_000, 2, 2))
     played = play(game, getattr(tuning, name)(), game.arena.domain, Streams.from_seed(1))
     regret = measure(game, played, TryAll(), [game.rounds]).low[-1]
     assert tuning.bound is not None
@@ -279,7 +279,7 @@ def test_the_printed_algorithms_have_names() -> None:
     for made in (ftpl, hedge):
         assert isinstance(made.entry, RenewedSwitching)
         assert made.length == 40
-        game = Game(Continuing(made.entry, made.length), iid_losses(400, 3, 2))
+        game = ArenaGame(Continuing(made.entry, made.length), iid_losses(400, 3, 2))
         rounds = list(play(game, made.learner, domain, Streams.from_seed(1)))
         assert all(len(one.entering.states) >= entry.routes.length for one in rounds[1:])
     theorem = learner("hedge-infinite-renewed", domain, 400, theorem=True)

@@ -59,7 +59,7 @@ def answers(
     watched = Watched()
     assert isinstance(match.learner, MeasureLearner)
     player = replace(match.learner, projection=watched)
-    for _ in play(match.game, player, match.domain, Streams.from_seed(1), rounds):
+    for _ in play(match.played, player, match.domain, Streams.from_seed(1), rounds):
         pass
     return watched.answers
 

@@ -1,0 +1,52 @@
+"""Uniform play: every action with the same chance, in every step. The baseline that a learner has to beat."""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
+from amdp.algorithms.task import Task
+from amdp.arrays import Policies
+from amdp.model.domains import Domain, StationaryPolicies
+from amdp.model.segments import Segment
+
+
+@dataclass(frozen=True, eq=False)
+class UniformPolicy:
+    """The policy that chooses uniformly among all actions, with certainty."""
+
+    domain: Domain
+
+    def draw(self, rng: np.random.Generator) -> Policies:
+        """The uniform policy, `[h, s, a]`, or `[s, a]` in a stream."""
+        shape = self.domain.shape[1:] if isinstance(self.domain, StationaryPolicies) else self.domain.shape
+        return np.full(shape, 1.0 / shape[-1])
+
+
+@dataclass(frozen=True)
+class UniformPlay:
+    """Learns nothing."""
+
+    feedback: ClassVar[type[Feedback]] = Bandit
+
+    def start(self, domain: Domain, rng: np.random.Generator) -> UniformPolicy:
+        """The uniform policy."""
+        return UniformPolicy(domain)
+
+    def observe(self, distribution: UniformPolicy, segment: Segment) -> UniformPolicy:
+        """The same."""
+        return distribution
+
+    def weigh(self, distribution: UniformPolicy, segment: Segment, rng: np.random.Generator) -> Weights:
+        """Nothing is estimated."""
+        return Weights(np.zeros(len(segment.states)))
+
+    def learn(self, distribution: UniformPolicy, feedback: Any) -> UniformPolicy:
+        """The same."""
+        return distribution
+
+
+def uniform(task: Task) -> UniformPlay:
+    """Every action with the same chance: the baseline that a learner has to beat. No bound: its regret is linear."""
+    return UniformPlay()

@@ -1,0 +1,208 @@
+"""A game as a researcher describes it: a world, an adversary, and the rules. Everything but the learner.
+
+Parts are given by name, as in a spec, or as objects:
+
+    Game(amdp.instances.river_swim(n_states=6), losses="bernoulli", rounds=2000, delay="fixed:50", unknown=True)
+    Game("tiny", losses=array)               # losses [k, h, s, a] of your own
+    Game("waiting-ring", steps=2000)         # infinite horizon: one unbroken stream of steps
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from amdp import losses as adversaries
+from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation
+from amdp.arrays import require_whole
+from amdp.errors import InvalidInput
+from amdp.game import delays
+from amdp.game.delays import Delays
+from amdp.instances import Instance, build, load
+from amdp.losses import FixedLosses, LossSequence
+from amdp.model.confidence import BernsteinBox, Radius
+from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
+from amdp.model.segments import Shape
+from amdp.oracles.base import PlanningOracle, oracle
+
+WORLD_FILES = (".npz", ".json")
+LOSS_FILES = (".csv", ".parquet", ".npz")
+ROUNDS = 1000  # of a game whose length nobody gives
+MOST_ROUNDS = 2**62
+RADII: dict[str, Callable[..., Radius]] = {
+    "paper": Radius.paper,
+    "jin-2020": Radius.jin_2020,
+    "luo-2021": Radius.luo_2021,
+}
+FEEDBACK_NAMES: dict[type[Feedback], str] = {Bandit: "bandit", FullInformation: "full"}
+
+Losses = str | Mapping[str, Any] | LossSequence | ArrayLike
+Delay = str | Delays | Sequence[int] | NDArray[np.int64]
+
+
+class Game:
+    """A world, an adversary's losses, when and how they are revealed, and what the learner knows.
+
+    Parameters
+    ----------
+    world
+        An `Instance`, the name of a built-in world, or a `.npz` or `.json` file.
+    losses
+        The name of an adversary (`"bernoulli"`), a name with settings (`{"name": "swap", "first": 100}`), a `.csv`,
+        `.parquet` or `.npz` file, a `LossSequence`, or an array `[k, h, s, a]` (`[t, 1, s, a]` with `steps`).
+    rounds
+        The number of episodes; by default as many as the given losses have, or 1000.
+    steps
+        Instead of `rounds`: the steps of one unbroken stream (infinite horizon, stationary policies).
+    seed
+        Of the adversary and of random delays. The learner and the transitions have the seed of `amdp.play`.
+    delay
+        After how many rounds the losses of an episode are revealed: `"fixed:50"`, `"uniform:0:100"`,
+        `"geometric:20"`, ..., or a number for each round.
+    feedback
+        `"bandit"` (the losses met), `"full"` (all losses), or None: what each learner is made for.
+    unknown
+        Whether the learner must estimate the transitions, in confidence sets of the given `radius`: `"paper"`,
+        `"jin-2020"` or `"luo-2021"`, times `radius_scale`.
+    comparator
+        The oracle that finds the best policy in hindsight; by default an exact one: `dp`, or `auto` in a stream.
+    """
+
+    def __init__(
+        self,
+        world: Instance | str,
+        losses: Losses = "bernoulli",
+        rounds: int | None = None,
+        *,
+        steps: int | None = None,
+        seed: int = 1,
+        delay: Delay = "none",
+        feedback: str | None = None,
+        unknown: bool = False,
+        radius: str = "paper",
+        radius_scale: float = 1.0,
+        comparator: str | PlanningOracle | None = None,
+    ) -> None:
+        length = _length(losses, rounds, steps)
+        require_whole("seed", seed, 0, MOST_ROUNDS)
+        require_feedback(feedback)
+        require_radius(radius, radius_scale)
+        self.is_stream = steps is not None
+        self.world = find_world(world, steps)
+        self.losses = find_losses(losses, self.world, length, seed, stream=self.is_stream)
+        self.delays = find_delays(delay, length, seed, stream=self.is_stream)
+        self.domain = learner_domain(
+            self.world, length, stream=self.is_stream, unknown=unknown, radius=radius, radius_scale=radius_scale
+        )
+        self.feedback = feedback
+        self.comparator = oracle(comparator) if isinstance(comparator, str) else comparator
+
+    def __repr__(self) -> str:
+        length = f"{self.rounds} {'steps' if self.is_stream else 'episodes'}"
+        known = "known" if self.domain.dynamics is self.world.kernel else "unknown"
+        return f"Game({self.world.name}, {length}, {known} transitions, total delay {self.total_delay})"
+
+    @property
+    def rounds(self) -> int:
+        """How many episodes are played, or steps of a stream."""
+        return len(self.losses)
+
+    @property
+    def shape(self) -> Shape:
+        """Steps, states, actions."""
+        return self.world.shape
+
+    @property
+    def total_delay(self) -> int:
+        """The rounds spent waiting for feedback within the game: a delay beyond its end does not add to the bounds."""
+        return self.delays.total_within if self.delays else 0
+
+
+def find_world(given: Instance | str, steps: int | None = None) -> Instance:
+    """The world itself, that of a name, or that of a file; in a stream of `steps` steps."""
+    if isinstance(given, Instance):
+        world = given
+    elif isinstance(given, str):
+        settings = {} if steps is None else {"n_steps": steps}
+        world = load(given) if Path(given).suffix in WORLD_FILES else build(given, **settings)
+    else:
+        raise InvalidInput(f"world is {type(given).__name__}; give an Instance, a name of amdp.instances, or a file")
+    if steps is not None and world.shape[0] != steps:
+        raise InvalidInput(f"the world has {world.shape[0]} steps, the stream {steps}: make it with n_steps={steps}")
+    return world
+
+
+def find_losses(given: Losses, world: Instance, length: int, seed: int, *, stream: bool) -> LossSequence:
+    """The first `length` rounds of losses: a table `[h, s, a]` an episode, or `[1, s, a]` a step of a stream."""
+    shape = (1, *world.shape[1:]) if stream else world.shape
+    if isinstance(given, str) and Path(given).suffix in LOSS_FILES:
+        return _shortened(adversaries.load(given, shape), length, given)
+    if isinstance(given, str | Mapping):
+        settings = {"name": given} if isinstance(given, str) else dict(given)
+        if "name" not in settings:
+            raise InvalidInput(
+                f"losses = {settings}; the name of an adversary is missing: {{'name': 'bernoulli', ...}}"
+            )
+        return adversaries.named(settings.pop("name"), shape, length, seed, world.costs, **settings)
+    sequence = given if isinstance(given, LossSequence) else FixedLosses(np.asarray(given))
+    return _shortened(sequence, length, "the sequence of losses")
+
+
+def find_delays(given: Delay, length: int, seed: int, *, stream: bool) -> Delays | None:
+    """The delay of each episode; None in a stream, which is played without delays."""
+    if isinstance(given, str):
+        found = delays.parse(given, length, np.random.default_rng(seed))
+    else:
+        found = given if isinstance(given, Delays) else delays.recorded(np.asarray(given))
+    if not stream:
+        return found
+    if found.total:
+        raise InvalidInput(f"delay = {given!r}; an unbroken stream is played without delays")
+    return None
+
+
+def learner_domain(
+    world: Instance, length: int, *, stream: bool, unknown: bool, radius: str = "paper", radius_scale: float = 1.0
+) -> Domain:
+    """What the learner knows: the policies to choose from, over the kernel or a confidence set."""
+    if stream:
+        if unknown:
+            raise InvalidInput("unknown = true; an unbroken stream is played with known transitions")
+        return StationaryPolicies(world.kernel, world.initial)
+    if not unknown:
+        return world.domain
+    width = RADII[radius](world.shape, length, scale=radius_scale)
+    return MarkovPolicies(BernsteinBox.vacuous(world.shape, width), world.initial)
+
+
+def require_feedback(feedback: str | None) -> None:
+    """Refuse what is neither bandit feedback nor full information."""
+    if feedback not in (None, *FEEDBACK_NAMES.values()):
+        raise InvalidInput(f"feedback = {feedback!r}; give 'bandit' or 'full', or leave it to the learners")
+
+
+def require_radius(radius: str, scale: float) -> None:
+    """Refuse an unknown radius of confidence sets, and a scale that is not positive."""
+    if radius not in RADII:
+        raise InvalidInput(f"radius = {radius!r}; known names: {', '.join(RADII)}")
+    if not 0.0 < scale < float("inf"):
+        raise InvalidInput(f"radius_scale = {scale}; it must be above 0 and finite")
+
+
+def _length(losses: Losses, rounds: int | None, steps: int | None) -> int:
+    if rounds is not None and steps is not None:
+        raise InvalidInput("give either rounds or steps: episodes that start anew, or one unbroken stream")
+    name, length = ("rounds", rounds) if steps is None else ("steps", steps)
+    if length is None:
+        own = isinstance(losses, str | Mapping) or not hasattr(losses, "__len__")
+        length = ROUNDS if own else len(losses)  # type: ignore[arg-type]
+    require_whole(name, length, 1, MOST_ROUNDS)
+    return length
+
+
+def _shortened(losses: LossSequence, length: int, name: str) -> LossSequence:
+    if length > len(losses):
+        raise InvalidInput(f"{length} rounds; {name} has {len(losses)}")
+    return losses if length == len(losses) else FixedLosses(losses.batch(0, length))

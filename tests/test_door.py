@@ -1,0 +1,163 @@
+"""The front door: what a user types after `import amdp`, and what stands behind it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+import amdp
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl
+from amdp.game.arenas import Episodic
+from amdp.game.loop import ArenaGame, play
+from amdp.game.regret import measure
+from amdp.game.seeding import Streams
+
+SCRIPT = """
+import amdp
+
+world = amdp.instances.river_swim(n_states=4)
+for oracle in ("dp", "lp", amdp.oracle("pulp", solver="CBC")):
+    plan: amdp.Plan = amdp.plan(oracle, world, world.costs)
+
+game = amdp.Game(world, losses="bernoulli", rounds=20, seed=1, delay="fixed:5", unknown=True)
+for learner in ("uniform", "ftpl", "uob-reps"):
+    run: amdp.Run = amdp.play(game, learner, seed=1, multiplier=4)
+    last: float = run.regret[-1]
+    calls, seconds, bound = int(run.oracle_calls[-1]), run.seconds + 1.0, run.bound or 0.0
+first = next(amdp.rounds(game, "ftpl", seed=1))
+losses: float = first.paid
+"""
+
+
+def test_the_door_is_typed(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(SCRIPT)
+    command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path), str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+
+
+def test_the_script_of_the_door_runs() -> None:
+    exec(compile(SCRIPT, "script", "exec"), {"__name__": "script"})
+
+
+def test_completion_shows_what_a_user_types() -> None:
+    assert {"Game", "play", "rounds", "compare", "plan", "instances", "losses", "algorithms"} <= set(dir(amdp))
+    with pytest.raises(AttributeError, match="no attribute 'gmae'"):
+        amdp.gmae  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_a_world_is_accepted_where_a_domain_is() -> None:
+    world = amdp.instances.river_swim(n_states=4)
+    assert amdp.plan("dp", world, world.costs).objective == amdp.plan("lp", world.domain, world.costs).objective
+    point = np.full(world.shape, 0.1)
+    of_world, of_domain = amdp.project("newton", world, point), amdp.project("newton", world.domain, point)
+    assert_array_equal(of_world.measure, of_domain.measure)
+
+
+def test_a_plan_prints_its_proof() -> None:
+    world = amdp.instances.river_swim(n_states=4)
+    plan = amdp.plan("dp", world, world.costs)
+    assert str(plan) == f"BackwardInduction: optimal, objective {plan.objective:.6g}, bound {plan.bound:.6g}, gap 0"
+
+
+def test_play_is_the_loop_and_the_measure() -> None:
+    """The door adds nothing: the same numbers as arena, loop and measure put together by hand."""
+    world = amdp.instances.river_swim(n_states=4)
+    game = amdp.Game(world, rounds=60, seed=3)
+    run = amdp.play(game, "ftpl-shared", seed=5, multiplier=2.0, checkpoints=[10, 60])
+    sequence = amdp.losses.named("bernoulli", world.shape, 60, 3, world.costs)
+    by_hand = ArenaGame(Episodic(world.kernel, world.initial), sequence)
+    learner = Ftpl.tuned(world.domain, 60, shared=True, multiplier=2.0)
+    curve = measure(by_hand, play(by_hand, learner, world.domain, Streams.from_seed(5)), checkpoints=[10, 60])
+    assert_array_equal(run.regret, curve.paid - curve.best)
+    assert_array_equal(run.oracle_calls, curve.oracle_calls)
+    assert_array_equal(run.regret, amdp.play(game, learner, seed=5, checkpoints=[10, 60]).regret)
+    bound = learner.bound(world.domain, 60)
+    assert bound is not None
+    assert run.bound == bound.total
+    assert run.parameters["rate"] == learner.perturbation.rate
+
+
+def test_rounds_are_those_of_play() -> None:
+    game = amdp.Game("tiny", rounds=10)
+    met = sum(one.paid for one in amdp.rounds(game, "o-reps", seed=2))
+    again = sum(one.paid for one in amdp.rounds(game, "o-reps", seed=2))
+    assert met == again
+    assert 0.0 <= met <= 30.0
+
+
+def test_uniform_play_pays_what_the_uniform_policy_costs() -> None:
+    world = amdp.instances.river_swim(n_states=4)
+    game = amdp.Game(world, losses="nominal", rounds=7)
+    run = amdp.play(game, "uniform")
+    even = np.full((1, *world.shape), 1.0 / world.shape[2])
+    assert run.loss[-1] == pytest.approx(7 * amdp.values(world.kernel, even, world.costs[None])[0, 0, world.initial])
+    assert run.oracle_calls[-1] == 0
+    assert run.bound is None
+
+
+def test_a_stream_is_played_with_steps() -> None:
+    ring = amdp.instances.waiting_ring(n_steps=60, n_states=3)
+    for world in (ring, "waiting-ring"):
+        run = amdp.play(amdp.Game(world, steps=60), "ct-deterministic", seed=1)
+        assert run.rounds[-1] == 60
+        assert (run.regret_high >= run.regret).all()
+
+
+def test_losses_of_ones_own_are_played_as_they_are() -> None:
+    world = amdp.instances.river_swim(n_states=4)
+    tables = np.random.default_rng(1).random((9, *world.shape))
+    game = amdp.Game(world, losses=tables)
+    assert game.rounds == 9
+    assert_array_equal(game.losses.batch(0, 9), tables)
+    assert amdp.Game(world, losses=tables, rounds=4).rounds == 4
+    swapped = amdp.Game(world, losses={"name": "swap", "first": 3}, rounds=9).losses
+    named = amdp.losses.named("swap", world.shape, 9, 1, world.costs, first=3)
+    assert_array_equal(swapped.batch(0, 9), named.batch(0, 9))
+
+
+def test_delays_are_a_text_or_numbers() -> None:
+    text, numbers = amdp.Game("tiny", rounds=8, delay="fixed:3"), amdp.Game("tiny", rounds=8, delay=[3] * 8)
+    assert text.total_delay == numbers.total_delay == sum(min(3, 7 - k) for k in range(8))
+
+
+WRONG = [
+    ({"world": 3}, "world is int; give an Instance"),
+    ({"world": "tinny"}, "no instance 'tinny'"),
+    ({"world": "tiny", "rounds": 0}, "rounds = 0"),
+    ({"world": "tiny", "rounds": 5, "steps": 5}, "give either rounds or steps"),
+    ({"world": "tiny", "losses": "bernouli"}, "no losses 'bernouli'"),
+    ({"world": "tiny", "losses": {"first": 3}}, "adversary is missing"),
+    ({"world": "tiny", "losses": np.zeros((3, 3, 3, 2)), "rounds": 4}, "4 rounds; the sequence of losses has 3"),
+    ({"world": "tiny", "delay": "fixd:3"}, "fixd:3"),
+    ({"world": "tiny", "feedback": "semi"}, "feedback = 'semi'"),
+    ({"world": "tiny", "radius": "wide"}, "radius = 'wide'; known names: paper"),
+    ({"world": "tiny", "radius_scale": 0.0}, "radius_scale = 0"),
+    ({"world": "tiny", "seed": -1}, "seed = -1"),
+    ({"world": "waiting-ring", "steps": 20, "delay": "fixed:2"}, "played without delays"),
+    ({"world": "waiting-ring", "steps": 20, "unknown": True}, "known transitions"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), WRONG, ids=[message for _, message in WRONG])
+def test_a_wrong_game_is_refused_in_a_line(given: dict[str, object], message: str) -> None:
+    with pytest.raises(amdp.InvalidInput, match=message):
+        amdp.Game(**given)  # type: ignore[arg-type]
+
+
+def test_a_wrong_learner_is_refused_before_the_game_begins() -> None:
+    game = amdp.Game("tiny", rounds=5)
+    with pytest.raises(amdp.InvalidInput, match="no 'ftlp' in"):
+        amdp.play(game, "ftlp")
+    with pytest.raises(amdp.InvalidInput, match="has no option 'ratte'"):
+        amdp.play(game, "ftpl", ratte=1.0)
+    with pytest.raises(amdp.InvalidInput, match="settings are for learners by name"):
+        amdp.play(game, Ftpl.tuned(game.domain, 5), multiplier=2.0)
+    with pytest.raises(amdp.InvalidInput, match="understands full feedback"):
+        amdp.play(amdp.Game("tiny", rounds=5, feedback="bandit"), "fpl")
+    with pytest.raises(amdp.UnsupportedDomain, match="does not solve"):
+        amdp.play(game, "ftpl", oracle="milp")
