@@ -1,18 +1,29 @@
-"""Play FTPL against Bernoulli losses, and print its regret; theory's rate is cautious, so try a larger one too."""
+"""Plan, play and compare in a few lines; draws the figure of the README with `--save FILE`.
 
-from amdp import instances, losses
-from amdp.algorithms.ftpl.perturbed_leader import Ftpl
-from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
-from amdp.game.regret import measure
-from amdp.game.seeding import Streams
+The world is a forest: cut it for wood now, or let it grow, which fire may end. An adversary chooses the losses of each
+episode. FTPL and O-REPS see the losses on their own way only; uniform play learns nothing.
+"""
 
-K = 2_000
-world = instances.build("tiny")
-game = ArenaGame(Episodic(world.kernel, world.initial), losses.named("bernoulli", world.shape, K, 1, world.costs))
-for multiplier in (1.0, 8.0):
-    learner = Ftpl.tuned(world.domain, rounds=K, multiplier=multiplier)
-    regret = measure(game, play(game, learner, world.domain, Streams.from_seed(1)), checkpoints=[20, 200, K])
-    print(f"rate x {multiplier:g}")
-    for k, paid, best in zip(regret.rounds, regret.paid, regret.best, strict=True):
-        print(f"{k:5} rounds: paid {paid:7.1f}, best policy {best:7.1f}, regret a round {(paid - best) / k:.3f}")
+import sys
+
+import amdp
+
+world = amdp.instances.forest()
+print(amdp.plan("lp", world, world.costs))  # the best policy if losses did not change, with its proof
+
+game = amdp.Game(world, losses="bernoulli", rounds=2000, seed=1)
+runs = {
+    "uniform play": amdp.play(game, "uniform"),
+    "FTPL, rate of theory": amdp.play(game, "ftpl-shared"),
+    "FTPL, 10 times that": amdp.play(game, "ftpl-shared", multiplier=10),
+    "O-REPS, 10 times theory": amdp.play(game, "o-reps", multiplier=10),
+}
+for name, run in runs.items():
+    print(f"{name:24} regret {run.regret[-1]:7.0f}   oracle calls {run.oracle_calls[-1]:6}   {run.seconds:.2f} s")
+
+if "--save" in sys.argv:
+    axes = None
+    for name, run in runs.items():
+        axes = run.plot(axes, label=name)
+    assert axes is not None
+    axes.figure.savefig(sys.argv[sys.argv.index("--save") + 1], bbox_inches="tight")

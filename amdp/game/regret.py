@@ -8,6 +8,7 @@ next no expectation but that of the whole stream is free of what happened before
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,8 @@ from amdp.oracles.base import Planner, PlanningOracle, Status, bind
 
 BLOCK = 256  # rounds that are evaluated together
 BLOCK_NUMBERS = 8_000_000  # losses that are held together
-COLUMNS = 13  # sums over the rounds: see `_columns`
+
+_Sums = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +74,11 @@ def measure(
     """
     wanted = None if checkpoints is None else _checkpoints(checkpoints, game.rounds)
     planner = bind(game.arena.oracle if oracle is None else oracle, game.arena.domain)
-    so_far = np.zeros(game.arena.domain.shape)
+    total_losses = np.zeros(game.arena.domain.shape)
     played_so_far = 0
-    carried = np.zeros(COLUMNS)
-    rows: list[Floats] = []
-    for block in _blocks(iter(played), so_far.size):
+    sums: _Sums | None = None  # up to the end of the last block
+    rows: list[_Sums] = []
+    for block in _blocks(iter(played), total_losses.size):
         ks = np.array([one.k for one in block])
         if not np.array_equal(ks, played_so_far + np.arange(len(ks))):
             raise InvalidInput(
@@ -84,43 +86,40 @@ def measure(
             )
         played_so_far += len(ks)
         tables = [game.table(int(k)) for k in ks]
-        sums = carried + np.cumsum(_columns(block, game.arena.charged(block, tables)), axis=0)
+        running = _running_sums(block, game.arena.charged(block, tables), sums)
         keep = np.ones(len(block), dtype=bool) if wanted is None else np.isin(ks + 1, wanted)
-        hindsight = _best(game, planner, so_far, zip(ks, tables, keep, strict=True))
+        hindsight = _best(game, planner, total_losses, zip(ks, tables, keep, strict=True))
         if keep.any():
-            rows.append(np.column_stack([ks[keep] + 1, hindsight, sums[keep]]))
-        carried = sums[-1]
+            best = {"rounds": ks[keep] + 1, "best": hindsight[:, 0], "best_bound": hindsight[:, 1]}
+            rows.append(best | {name: column[keep] for name, column in running.items()})
+        sums = {name: column[-1] for name, column in running.items()}
     if not rows:
         raise InvalidInput("no round was played at a checkpoint")
-    found = np.concatenate(rows)
-    count, trials, calls, rebuilds = found[:, [0, 4, 5, 7]].T.astype(np.int64)
-    best, bound, paid, entering = found[:, [1, 2, 3, 6]].T
-    return Regret(count, paid, best, bound, trials, calls, entering, rebuilds, found[:, 8:12], found[:, 12:])
+    return Regret(**{name: np.concatenate([row[name] for row in rows]) for name in rows[0]})
 
 
-def _columns(block: list[Round], charged: Floats) -> Floats:
-    """What is summed over the rounds, `[k, COLUMNS]`."""
-    rest = [
-        (
-            one.trials,
-            one.plans,
-            one.paid_entering,
-            one.rebuilt,
-            *one.spent,
-            *one.cpu,
-        )
-        for one in block
-    ]
-    return np.column_stack([charged, np.array(rest, dtype=np.float64)])
+def _running_sums(block: list[Round], charged: Floats, before: _Sums | None) -> _Sums:
+    """What is summed over the rounds, by its name in `Regret`: the sums after each round of a block."""
+    of_rounds: _Sums = {
+        "paid": charged,
+        "trials": np.array([one.trials for one in block]),
+        "oracle_calls": np.array([one.plans for one in block]),
+        "paid_entering": np.array([one.paid_entering for one in block]),
+        "rebuilds": np.array([int(one.rebuilt) for one in block]),
+        "spent": np.array([one.spent for one in block]),
+        "cpu": np.array([one.cpu for one in block]),
+    }
+    sums = {name: np.cumsum(column, axis=0) for name, column in of_rounds.items()}
+    return sums if before is None else {name: before[name] + column for name, column in sums.items()}
 
 
-def _best(game: ArenaGame, planner: Planner, so_far: Floats, block: Iterable[tuple[int, Floats, bool]]) -> Floats:
-    """The least cost and its bound `[c, 2]` after each round to keep; `so_far` grows by all tables."""
+def _best(game: ArenaGame, planner: Planner, total_losses: Floats, block: Iterable[tuple[int, Floats, bool]]) -> Floats:
+    """The least cost and its bound `[c, 2]` after each round to keep; `total_losses` grows by all tables."""
     totals = []
     for k, table, kept in block:
-        game.arena.gather(so_far, table, int(k))
+        game.arena.gather(total_losses, table, int(k))
         if kept:
-            totals.append(so_far.copy())
+            totals.append(total_losses.copy())
     if not totals:
         return np.empty((0, 2))
     plans = planner.minimize(np.stack(totals)).require(Status.OPTIMAL, Status.FEASIBLE)
