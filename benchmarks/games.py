@@ -142,7 +142,9 @@ class ProjectedGame:
         """Rounds played, what the projections took, and seconds of the processor."""
         world, counted, began, played = worlds()[self.world], Counted(), process_time(), 0
         domain = told(self.told, world, self.rounds)
-        player = replace(learner(self.learner, domain, self.rounds, multiplier=self.multiplier), projection=counted)
+        named = learner(self.learner, domain, self.rounds, multiplier=self.multiplier)
+        assert isinstance(named, MeasureLearner)
+        player = replace(named, projection=counted)
         adversary = losses.named(self.losses, world.shape, self.rounds, self.seed, world.costs)
         game = Game(Episodic(world.kernel, world.initial), adversary, None, player.feedback)
         try:

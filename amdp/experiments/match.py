@@ -14,8 +14,8 @@ from amdp.algorithms.base import Learner
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge, count_policies
-from amdp.algorithms.named import learner
-from amdp.algorithms.task import EpochSetup
+from amdp.algorithms.named import from_task
+from amdp.algorithms.task import EpochSetup, Task
 from amdp.errors import InvalidInput, UnsupportedDomain
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.game import delays
@@ -234,26 +234,16 @@ def told(game: GameSettings, instance: Instance) -> Domain:
 
 
 def _player(chosen: LearnerSettings, domain: Domain, length: int, total_delay: int) -> Learner[Any] | EpochSetup:
-    usual = "auto" if isinstance(domain, StationaryPolicies) else "dp"
     planner, projector = _oracle(chosen.oracle), _projection(chosen.projection)
     try:
-        made: Learner[Any] | EpochSetup = learner(
-            chosen.name,
-            domain,
-            length,
-            total_delay,
-            planner or usual,
-            chosen.multiplier,
-            projector or "newton",
-            **chosen.settings,
-        )
+        task = Task(domain, length, total_delay, planner, projector, chosen.multiplier)
+        return from_task(chosen.name, task, **chosen.settings)
     except UnsupportedDomain as problem:
         # A recipe that binds an oracle meets its refusal, which begins with its name.
         for part, one in (("oracle", planner), ("projection", projector)):
             if one is not None and str(problem).startswith(f"{type(one).__name__} "):
                 raise Misfit(str(problem), part) from problem
         raise
-    return made
 
 
 def _arena(made: Learner[Any] | EpochSetup, domain: Domain, instance: Instance) -> Arena:

@@ -9,6 +9,7 @@ Both draw their noise once: full information and losses that do not look at the 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import log
+from typing import Any
 
 import numpy as np
 
@@ -161,5 +162,5 @@ def ct_communicating(task: Task) -> SwitchingLeader:
 
 def ct_oracle(task: Task) -> SwitchingLeader:
     """Full information, a start with mass everywhere: a planning oracle, after Chandrasekaran and Tewari."""
-    oracle = "auto" if task.oracle == "dp" else task.oracle
-    return SwitchingLeader.tuned(StartNoise, stream(task), task.rounds, multiplier=task.multiplier, oracle=oracle)
+    settings: dict[str, Any] = {"multiplier": task.multiplier, "oracle": task.planning_oracle}
+    return SwitchingLeader.tuned(StartNoise, stream(task), task.rounds, **settings)

@@ -194,9 +194,7 @@ def fll(task: Task) -> LazyLeader | SwitchingLeader:
 
     A delay counts like more rounds [derived].
     """
-    settings: dict[str, Any] = {"multiplier": task.multiplier}
+    settings: dict[str, Any] = {"multiplier": task.multiplier, "oracle": task.planning_oracle}
     if isinstance(task.domain, MarkovPolicies):
-        longer = task.rounds + task.total_delay
-        return LazyLeader.tuned(task.domain, longer, oracle=task.oracle, **settings)
-    oracle = "auto" if task.oracle == "dp" else task.oracle
-    return SwitchingLeader.tuned(LazyPolicies, stream(task), task.rounds, oracle=oracle, **settings)
+        return LazyLeader.tuned(task.domain, task.rounds + task.total_delay, **settings)
+    return SwitchingLeader.tuned(LazyPolicies, stream(task), task.rounds, **settings)
