@@ -21,11 +21,12 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from amdp.algorithms.base import DistributionWithTrials
 from amdp.algorithms.estimators.base import WeightTimesLoss, WholeTable
 from amdp.algorithms.estimators.feedback import Bandit, Weights
 from amdp.algorithms.estimators.importance_weighting import ImportanceWeighting
 from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling, require_limit
-from amdp.algorithms.estimators.trials import Sampler, StationaryTrials
+from amdp.algorithms.estimators.trials import StationaryTrials
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge
@@ -93,7 +94,7 @@ class ReplayedResampling(WeightTimesLoss):
     def __post_init__(self) -> None:
         require_limit(self.limit)
 
-    def weigh(self, distribution: Sampler, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: DistributionWithTrials, segment: Segment, rng: np.random.Generator) -> Weights:
         """A count for each step."""
         seen = _epoch(segment)
         trials = StationaryTrials(distribution, lambda actions, _: self.entry.visits(seen, actions))

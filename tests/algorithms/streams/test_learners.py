@@ -304,7 +304,7 @@ def test_episodic_parameters_are_refused_for_stationary_policies() -> None:
 
 def test_names_of_the_other_kind_are_refused() -> None:
     domain = StationaryPolicies(parked_entry(400).kernel)
-    with pytest.raises(InvalidInput, match="ftpl-infinite plays a stream in epochs; build it with .*epoch_learner"):
+    with pytest.raises(InvalidInput, match=r"ftpl-infinite plays a stream in epochs; build it with .*epoch_learner"):
         learner("ftpl-infinite", domain, 400)
     with pytest.raises(InvalidInput, match="ct-communicating does not play in epochs"):
         epoch_learner("ct-communicating", domain)
