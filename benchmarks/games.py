@@ -30,7 +30,7 @@ from amdp.game.arenas import Episodic
 from amdp.game.loop import Game, play
 from amdp.game.seeding import Streams
 from amdp.instances import Instance, random_dense
-from amdp.instances.catalog import standard
+from amdp.instances.named import standard
 from amdp.model.confidence import BernsteinBox, Radius
 from amdp.model.domains import Domain
 from amdp.oracles.projection.base import Projection, ProjectionOracle, Projector

@@ -25,7 +25,7 @@ from amdp.game.loop import play as rounds_of
 from amdp.game.regret import Regret, log_checkpoints, measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
-from amdp.losses.catalog import standard
+from amdp.losses.by_name import standard
 
 ADVERSARIES = ", ".join(standard())
 EPISODES = 10_000
