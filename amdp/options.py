@@ -1,12 +1,12 @@
 """Options by keyword: what a function or a class takes, and whether a value is of the right kind."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import cache
-from inspect import Parameter, Signature, signature
+from inspect import Parameter, signature
 from math import isfinite
 from types import NoneType, UnionType
-from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,8 +17,6 @@ from amdp.text import quoted
 KINDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 
 LARGEST = 2**63  # from which on a whole number is none of numpy's
-
-Made = TypeVar("Made")
 
 
 def usual(found: Any) -> dict[str, Any]:
@@ -81,27 +79,6 @@ def fits(kind: Any, value: Any) -> bool:
     if kind is int:
         return type(value) is int and -LARGEST <= value < LARGEST
     return kind is Any or isinstance(value, kind)
-
-
-def by_keyword(make: Callable[..., Made], **other: Any) -> Callable[..., Made]:
-    """`make` with all of its parameters by keyword, some with `other` usual values; `rng` is made of a `seed`."""
-    known = {
-        name: given.replace(kind=Parameter.KEYWORD_ONLY, default=other.get(name, given.default))
-        for name, given in signature(make).parameters.items()
-    }
-    drawn = known.pop("rng", None) is not None
-    if drawn:
-        known["seed"] = Parameter("seed", Parameter.KEYWORD_ONLY, default=other["seed"], annotation=int)
-
-    def made(**given: Any) -> Made:
-        chosen = {name: one.default for name, one in known.items()} | given
-        if drawn:
-            chosen["rng"] = generator(chosen.pop("seed"))
-        return make(**chosen)
-
-    made.__signature__ = Signature(list(known.values()))  # type: ignore[attr-defined]
-    made.__doc__ = make.__doc__
-    return made
 
 
 def generator(seed: int) -> np.random.Generator:

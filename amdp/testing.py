@@ -379,7 +379,7 @@ def _samples(recipe: Recipe) -> list[_Sample]:
 
 def _sample(recipe: Recipe, arena: Arena, domain: Domain, rounds: int) -> _Sample | None:
     try:
-        made = recipe(Task(domain, rounds, oracle=arena.oracle))
+        made = recipe(Task(domain, rounds))
         if isinstance(made, EpochSetup):
             arena, made = Continuing(made.entry, made.length), made.learner
         made.start(domain, Streams.from_seed(1).learner)

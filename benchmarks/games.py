@@ -30,7 +30,7 @@ from amdp.game.arenas import Episodic
 from amdp.game.loop import ArenaGame, play
 from amdp.game.seeding import Streams
 from amdp.instances import Instance, random_dense
-from amdp.instances.catalog import standard
+from amdp.instances.named import standard
 from amdp.model.confidence import BernsteinBox, Radius
 from amdp.model.domains import Domain
 from amdp.oracles.projection.base import Projection, ProjectionOracle, Projector
@@ -142,7 +142,9 @@ class ProjectedGame:
         """Rounds played, what the projections took, and seconds of the processor."""
         world, counted, began, played = worlds()[self.world], Counted(), process_time(), 0
         domain = told(self.told, world, self.rounds)
-        player = replace(learner(self.learner, domain, self.rounds, multiplier=self.multiplier), projection=counted)
+        named = learner(self.learner, domain, self.rounds, multiplier=self.multiplier)
+        assert isinstance(named, MeasureLearner)
+        player = replace(named, projection=counted)
         adversary = losses.named(self.losses, world.shape, self.rounds, self.seed, world.costs)
         game = ArenaGame(Episodic(world.kernel, world.initial), adversary, None, player.feedback)
         try:

@@ -22,8 +22,9 @@ for name, run in runs.items():
     print(f"{name:24} regret {run.regret[-1]:7.0f}   oracle calls {run.oracle_calls[-1]:6}   {run.seconds:.2f} s")
 
 if "--save" in sys.argv:
-    axes = None
+    import matplotlib.pyplot as plt
+
+    axes = plt.figure(figsize=(6, 3.5)).add_subplot(title=f"{game.rounds} episodes", xlabel="rounds", ylabel="regret")
     for name, run in runs.items():
-        axes = run.plot(axes, label=name)
-    assert axes is not None
-    axes.figure.savefig(sys.argv[sys.argv.index("--save") + 1], bbox_inches="tight")
+        run.plot(axes, label=name)
+    plt.savefig(sys.argv[sys.argv.index("--save") + 1], bbox_inches="tight")

@@ -11,7 +11,7 @@ from amdp.game.seeding import Streams
 from amdp.model.domains import Domain
 
 K, SEEDS = 400, 3
-world = instances.combination_lock((1, 0), n_steps=4)
+world = instances.lock((1, 0), n_steps=4)
 game = ArenaGame(Episodic(world.kernel, world.initial), losses.named("bernoulli", world.shape, K, 1, world.costs))
 
 

@@ -1,10 +1,11 @@
 """A learner of your own in seventy lines: follow the leader, with a little exploration and no noise.
 
-It passes the conformance checks, plays in the same loop with the same luck, and loses to FTPL in both games below. To
-give it a name for `amdp play`, see docs/write-a-learner.md.
+It passes the conformance checks, plays in the same loop with the same random numbers, and loses to FTPL in both games
+below. To give it a name for `amdp play`, see docs/write-a-learner.md.
 """
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,13 +35,14 @@ class Exploring:
     planner: Planner
     total: Floats  # [h, s, a], the sum of the loss estimates
     exploration: float
+    oracle_calls: int = 0  # questions to the planner so far; they are reported with the run
 
     @property
     def domain(self) -> Domain:
         """The policies that are drawn from."""
         return self.planner.domain
 
-    @property
+    @cached_property
     def choices(self) -> Policies:
         """The leader and the explorer, `[2, h, s, a]`."""
         leader = one_hot(self.planner.minimize(self.total[None]).actions[0], self.domain.shape[2])
@@ -76,8 +78,8 @@ class EpsilonGreedy:
         return Exploring(bind("dp", domain), np.zeros(domain.shape), self.exploration)
 
     def observe(self, distribution: Exploring, segment: Segment) -> Exploring:
-        """The transitions are known: a trajectory says nothing new."""
-        return distribution
+        """The transitions are known, a trajectory says nothing new; the round took one plan."""
+        return replace(distribution, oracle_calls=distribution.oracle_calls + 1)
 
     def weigh(self, distribution: Exploring, segment: Segment, rng: np.random.Generator) -> Weights:
         """At once after a round: what a unit of loss met there stands for."""

@@ -41,14 +41,14 @@ def rng() -> np.random.Generator:
 SMALL: dict[str, Callable[[], Instance]] = {
     "tiny": lambda: instances.random_dense(2, 2, 2, rng()),
     "river-swim": lambda: instances.river_swim(2, 2),
-    "grid": lambda: instances.grid_world(2, 1, n_steps=2),
-    "lock": lambda: instances.combination_lock((1,), n_steps=3),
+    "grid": lambda: instances.grid(2, 1, n_steps=2),
+    "lock": lambda: instances.lock((1,), n_steps=3),
     "forest": lambda: instances.forest(2, 2),
     "random-dense": lambda: instances.random_dense(3, 2, 2, rng()),
     "random-sparse": lambda: instances.random_sparse(2, 3, 2, rng(), n_successors=2),
     "random-layered": lambda: instances.random_layered(2, 2, 2, rng()),
     "inventory": lambda: instances.inventory(2, capacity=1, max_order=1, mean_demand=0.5),
-    "queue": lambda: instances.admission_queue(2, capacity=1),
+    "queue": lambda: instances.queue(2, capacity=1),
 }
 
 

@@ -32,6 +32,7 @@ class Softly:
 
     domain: Domain
     total: Floats
+    oracle_calls: ClassVar[int] = 0
 
     def draw(self, rng: np.random.Generator) -> Policies:
         weights = np.exp(-self.total + 0.1 * rng.random(self.total.shape))

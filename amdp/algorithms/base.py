@@ -1,33 +1,73 @@
-"""The contract of a learner.
+"""The contract of a learner, and the distributions over policies that it plays.
 
 A learner is a frozen recipe. Its state is the distribution over policies that it would play from now, a value that
 goes in and comes out: no reset, no clone, no hidden counter.
 """
 
+from collections.abc import Callable
 from typing import Protocol, TypeVar
 
 import numpy as np
 
 from amdp.algorithms.estimators.feedback import Feedback, Weights
-from amdp.arrays import Policies
+from amdp.arrays import Actions, Floats, Policies
 from amdp.model.domains import Domain
-from amdp.model.segments import Segment
+from amdp.model.segments import Pairs, Segment
+
+PolicyStream = Callable[[int], Actions]  # the next `n` of independent deterministic policies, `[n, h, s]` or `[n, s]`
 
 
 class PolicyDistribution(Protocol):
-    """A distribution over policies.
-
-    One that asks a planning oracle for each policy has a `planner`; one that asks it at other times has `planned`, how
-    often it did so far. Others are counted without plans.
-    """
+    """A distribution over policies: the state of a learner."""
 
     @property
     def domain(self) -> Domain:
         """The policies that are drawn from, and what is known of their dynamics."""
         ...
 
+    @property
+    def oracle_calls(self) -> int:
+        """How many questions the learner has put to a planning oracle so far, those of `Weights` not included.
+
+        A learner without a planning oracle writes `oracle_calls = 0`.
+        """
+        ...
+
     def draw(self, rng: np.random.Generator) -> Policies:
-        """One policy, `[h, s, a]`."""
+        """One policy, `[h, s, a]`, or `[s, a]` if it is stationary."""
+        ...
+
+
+class DistributionWithVisits(PolicyDistribution, Protocol):
+    """A distribution over policies that knows its visit chances, as importance weighting needs them."""
+
+    def visits(self, pairs: Pairs) -> Floats:
+        """The greatest chance `[m]`, over the kernels not ruled out, of being at each pair."""
+        ...
+
+
+class DistributionWithTrials(PolicyDistribution, Protocol):
+    """A distribution over deterministic policies that can be sampled at will, as geometric resampling needs it."""
+
+    def policies(self, rng: np.random.Generator) -> PolicyStream:
+        """A stream of independent policies."""
+        ...
+
+    @property
+    def trials(self) -> "Trials":
+        """Resampling trials of policies drawn like the one that was played."""
+        ...
+
+
+class Trials(Protocol):
+    """Count the resampling trials until each pair of a segment is visited, at most `limit` for each."""
+
+    def shared(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        """Counts of trials that serve all pairs."""
+        ...
+
+    def per_step(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        """Counts of trials that serve one pair each."""
         ...
 
 
@@ -35,25 +75,25 @@ Distribution = TypeVar("Distribution", bound=PolicyDistribution)
 
 
 class Learner(Protocol[Distribution]):
-    """How one distribution becomes the next."""
+    """How one distribution over policies becomes the next."""
 
     @property
     def feedback(self) -> type:
-        """The kind of feedback that it understands."""
+        """The kind of feedback that it learns from: `Bandit` or `FullInformation`."""
         ...
 
     def start(self, domain: Domain, rng: np.random.Generator) -> Distribution:
-        """The distribution before anything was seen."""
+        """The distribution before the first round."""
         ...
 
     def observe(self, distribution: Distribution, segment: Segment) -> Distribution:
-        """At once after a segment was played: the dynamics narrow."""
+        """The distribution after a segment was played from it, whose transitions are seen at once."""
         ...
 
     def weigh(self, distribution: Distribution, segment: Segment, rng: np.random.Generator) -> Weights:
-        """At once after a segment was played from `distribution`: what a unit of loss met there stands for."""
+        """What a unit of loss stands for in the loss estimate, fixed at once after a segment was played."""
         ...
 
     def learn(self, distribution: Distribution, feedback: Feedback) -> Distribution:
-        """When the feedback of a segment arrives, which may be much later."""
+        """The distribution after the feedback of a segment arrived, which may be many rounds later."""
         ...

@@ -16,7 +16,6 @@ from amdp.arrays import Policies, require_whole
 from amdp.errors import InvalidInput
 from amdp.model.domains import Domain
 from amdp.model.segments import Segment
-from amdp.oracles.base import Planner
 
 Make = Callable[[Domain, int], Learner[Any]]  # a learner tuned for a domain and a guess
 
@@ -32,18 +31,12 @@ class Life:
     number: int = 0
     used: int = 0  # of the guess
     outstanding: int = 0  # rounds of this life whose feedback has not come
-    earlier: int = 0  # plans of the lives before, where they are counted
+    earlier_calls: int = 0  # questions to a planning oracle in the lives before
 
     @property
-    def planner(self) -> Planner | None:
-        """That of the learner inside, if it has one."""
-        return getattr(self.distribution, "planner", None)
-
-    @property
-    def planned(self) -> int | None:
-        """Questions to the oracle so far, where the learner inside counts them."""
-        here: int | None = getattr(self.distribution, "planned", None)
-        return None if here is None else self.earlier + here
+    def oracle_calls(self) -> int:
+        """Questions to a planning oracle in all lives so far."""
+        return self.earlier_calls + self.distribution.oracle_calls
 
     @property
     def domain(self) -> Domain:
@@ -88,7 +81,7 @@ class Doubling(ABC):
         older = replace(life, distribution=distribution, used=used, outstanding=life.outstanding + 1)
         if not self.is_over(older):
             return older
-        return self._born(older.domain, older.rng, 2 * older.guess, older.number + 1, older.planned or 0)
+        return self._born(older.domain, older.rng, 2 * older.guess, older.number + 1, older.oracle_calls)
 
     def weigh(self, life: Life, segment: Segment, rng: np.random.Generator) -> Weights:
         """As the learner inside does, marked with the number of its life."""
@@ -101,9 +94,9 @@ class Doubling(ABC):
         distribution = life.learner.learn(life.distribution, feedback)
         return replace(life, distribution=distribution, outstanding=life.outstanding - 1)
 
-    def _born(self, domain: Domain, rng: np.random.Generator, guess: int, number: int = 0, earlier: int = 0) -> Life:
+    def _born(self, domain: Domain, rng: np.random.Generator, guess: int, number: int = 0, calls: int = 0) -> Life:
         learner = self.make(domain, guess)
-        return Life(learner, learner.start(domain, rng), rng, guess, number, earlier=earlier)
+        return Life(learner, learner.start(domain, rng), rng, guess, number, earlier_calls=calls)
 
 
 class UnknownRounds(Doubling):

@@ -6,21 +6,20 @@ That the source evaluates policies by this minimum is [derived], not recalled; i
 the feedback arrives, which lies inside that of the round that was played.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from scipy.special import softmax
 
 from amdp.algorithms import bounds
-from amdp.algorithms.base import Learner
+from amdp.algorithms.base import Learner, PolicyStream, Trials
 from amdp.algorithms.bounds import Bound
 from amdp.algorithms.estimators.base import Estimator, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
-from amdp.algorithms.estimators.trials import Trials, batched
+from amdp.algorithms.estimators.trials import batched
 from amdp.algorithms.task import Task
 from amdp.arrays import Actions, Bools, Floats, Occupancy, Policies, one_hot
 from amdp.errors import InvalidInput
@@ -156,6 +155,7 @@ class Mixture:
 
     experts: Experts
     chances: Floats = field(repr=False)  # [n]
+    oracle_calls: ClassVar[int] = 0
 
     @property
     def domain(self) -> Domain:
@@ -167,7 +167,11 @@ class Mixture:
         """Trials of policies from this distribution."""
         return batched(self)
 
-    def policies(self, rng: np.random.Generator) -> Callable[[int], Actions]:
+    def draw(self, rng: np.random.Generator) -> Policies:
+        """One policy `[h, s, a]`."""
+        return one_hot(self.sample(1, rng)[0], self.domain.shape[2])
+
+    def policies(self, rng: np.random.Generator) -> PolicyStream:
         """A stream of independent policies `[n, h, s]`, one uniform number each."""
         return lambda n: self.sample(n, rng)
 
@@ -192,6 +196,7 @@ class WeightedPolicies:
     rate: float
     paid: Floats = field(repr=False)  # [n]
     played: Mixture | None = field(default=None, repr=False)  # of the round before
+    oracle_calls: ClassVar[int] = 0
 
     @property
     def domain(self) -> Domain:
@@ -205,7 +210,7 @@ class WeightedPolicies:
 
     def draw(self, rng: np.random.Generator) -> Policies:
         """One policy `[h, s, a]`."""
-        return one_hot(self.mixture.sample(1, rng)[0], self.domain.shape[2])
+        return self.mixture.draw(rng)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Learners by short name: each recipe tunes one for its terms, as theory says.
+"""Learners by short name: each name stands for a recipe, which tunes the learner for its task as theory says.
 
 Other packages add theirs in the entry-point group `amdp.learners`.
 """
@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 from amdp import options, registry
-from amdp.algorithms.task import Recipe, Task
-from amdp.model.domains import Domain
+from amdp.algorithms.base import Learner
+from amdp.algorithms.task import EpochSetup, Recipe, Task
+from amdp.errors import InvalidInput
+from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import PlanningOracle
 from amdp.oracles.projection.base import ProjectionOracle
 
@@ -21,16 +23,41 @@ def learner(
     domain: Domain,
     rounds: int,
     total_delay: int = 0,
-    oracle: str | PlanningOracle = "dp",
+    oracle: str | PlanningOracle | None = None,
     multiplier: float = 1.0,
-    projection: str | ProjectionOracle = "newton",
+    projection: str | ProjectionOracle | None = None,
     **settings: Any,
-) -> Any:
-    """The learner of that name, tuned for a game; `settings` are keywords of its recipe."""
+) -> Learner[Any]:
+    """The learner of that name, tuned for a game; `settings` are keywords of its recipe.
+
+    Those that play a stream in epochs, such as `ftpl-infinite`, come with more: see `epoch_learner`.
+    """
+    built = from_task(name, Task(domain, rounds, total_delay, oracle, projection, multiplier), **settings)
+    if isinstance(built, EpochSetup):
+        raise InvalidInput(f"{name} plays a stream in epochs; build it with amdp.algorithms.named.epoch_learner")
+    return built
+
+
+def epoch_learner(
+    name: str,
+    domain: StationaryPolicies,
+    oracle: str | PlanningOracle | None = None,
+    multiplier: float = 1.0,
+    **settings: Any,
+) -> EpochSetup:
+    """The learner of that name for the epochs of a stream, with the length of an epoch and its policy switching."""
+    built = from_task(name, Task(domain, domain.shape[0], oracle=oracle, multiplier=multiplier), **settings)
+    if not isinstance(built, EpochSetup):
+        raise InvalidInput(f"{name} does not play in epochs; build it with amdp.algorithms.named.learner")
+    return built
+
+
+def from_task(name: str, task: Task, **settings: Any) -> Learner[Any] | EpochSetup:
+    """What the recipe of that name builds for a task."""
     recipe: Recipe = registry.find(GROUP, name)
     registry.require_options(name, recipe, settings)
     options.require_kinds(name, recipe, {key: _python(value) for key, value in settings.items()})
-    return recipe(Task(domain, rounds, total_delay, oracle, projection, multiplier), **settings)
+    return recipe(task, **settings)
 
 
 def _python(value: Any) -> Any:

@@ -7,7 +7,8 @@ stream, `D` total delay, `diam` diameter, `tau` mixing time.
 from dataclasses import dataclass
 from enum import StrEnum
 
-from amdp.algorithms.named import learner
+from amdp.algorithms.named import from_task
+from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
 from amdp.model.domains import Domain
 
@@ -86,7 +87,7 @@ class Row:
     def refusal(self, domain: Domain) -> str | None:
         """Why the learner would not play there; None: it would. Its own recipe is asked, so that the two agree."""
         try:
-            learner(self.learner, domain, ROUNDS)
+            from_task(self.learner, Task(domain, ROUNDS))
         except InvalidInput as problem:
             return str(problem)
         return None

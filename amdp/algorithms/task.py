@@ -1,4 +1,4 @@
-"""What a learner is made for: the domain, the length of the game, its delays, and the solvers to use."""
+"""The task that a learner is built for: the policies, the length of the game, its delays, and the solvers to use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,32 +6,44 @@ from typing import Any
 
 from amdp.algorithms.base import Learner
 from amdp.algorithms.streams.switching import PolicySwitching
-from amdp.model.domains import Domain
+from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import PlanningOracle
 from amdp.oracles.projection.base import ProjectionOracle
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a recipe may use; no learner uses all of it."""
+    """What a recipe knows when it builds a learner; no learner uses all of it."""
 
     domain: Domain
-    rounds: int
+    rounds: int  # episodes, or steps of a stream
     total_delay: int = 0
-    oracle: str | PlanningOracle = "dp"
-    projection: str | ProjectionOracle = "newton"
-    multiplier: float = 1.0  # scales the rate that theory gives
+    oracle: str | PlanningOracle | None = None  # None: the usual one of the domain, see `planning_oracle`
+    projection: str | ProjectionOracle | None = None  # None: newton
+    multiplier: float = 1.0  # scales the learning rate that theory gives
+
+    @property
+    def planning_oracle(self) -> str | PlanningOracle:
+        """The oracle of a learner that plans: as asked for, or `dp` for Markov and `auto` for stationary policies."""
+        if self.oracle is not None:
+            return self.oracle
+        return "auto" if isinstance(self.domain, StationaryPolicies) else "dp"
+
+    @property
+    def projection_oracle(self) -> str | ProjectionOracle:
+        """The oracle of a learner that projects: as asked for, or `newton`."""
+        return "newton" if self.projection is None else self.projection
 
 
 @dataclass(frozen=True, eq=False)
 class EpochSetup:
-    """A learner for epochs of an unbroken stream, how its policies are entered, and what theory allows it in all."""
+    """A learner for epochs of a stream, how its policies are entered, and the bound on its regret over the stream."""
 
     learner: Learner[Any]
     entry: PolicySwitching
-    length: int
+    length: int  # steps of an epoch
     bound: Any = None  # with a `total`; None where none is proved
     unproved: str = ""  # why none is
 
 
-Recipe = Callable[..., Learner[Any] | EpochSetup]  # of terms, and settings by keyword
+Recipe = Callable[..., Learner[Any] | EpochSetup]  # builds a learner from a `Task`, and settings by keyword

@@ -17,6 +17,7 @@ class UniformPolicy:
     """The policy that chooses uniformly among all actions, with certainty."""
 
     domain: Domain
+    oracle_calls: ClassVar[int] = 0
 
     def draw(self, rng: np.random.Generator) -> Policies:
         """The uniform policy, `[h, s, a]`, or `[s, a]` in a stream."""

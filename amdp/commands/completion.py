@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from amdp import registry
 from amdp.algorithms.named import GROUP as LEARNERS
 from amdp.game.delays import FORMS
-from amdp.instances.catalog import continuing, standard
-from amdp.losses.catalog import standard as standard_losses
+from amdp.instances.named import continuing, standard
+from amdp.losses.by_name import standard as standard_losses
 from amdp.oracles.base import GROUP as ORACLES
 from amdp.oracles.projection.base import GROUP as PROJECTIONS
 

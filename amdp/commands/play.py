@@ -24,7 +24,7 @@ from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunS
 from amdp.game.match import Match
 from amdp.game.regret import Regret, log_checkpoints
 from amdp.game.rounds import Round
-from amdp.losses.catalog import standard
+from amdp.losses.by_name import standard
 
 ADVERSARIES = ", ".join(standard())
 EPISODES = 10_000

@@ -12,8 +12,8 @@ from amdp.experiments.grid import Branch, Leaf, Point
 from amdp.experiments.reading import below, meant, of_kind, require_known, shown, wrong
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named
 from amdp.game.games import LOSS_FILES, WORLD_FILES
-from amdp.instances import catalog as worlds
-from amdp.losses import catalog as adversaries
+from amdp.instances import named as worlds
+from amdp.losses import by_name as adversaries
 from amdp.oracles.base import GROUP as ORACLES
 from amdp.oracles.projection.base import GROUP as PROJECTIONS
 

@@ -10,7 +10,7 @@ from time import perf_counter, thread_time
 
 import numpy as np
 
-from amdp.algorithms.base import Distribution, Learner, PolicyDistribution
+from amdp.algorithms.base import Distribution, Learner
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
 from amdp.arrays import Floats, require_whole
 from amdp.errors import InvalidInput
@@ -74,10 +74,10 @@ def _rounds(
     game: ArenaGame, learner: Learner[Distribution], domain: Domain, streams: Streams, total: int
 ) -> Iterator[Round]:
     delays = game.delays or none(game.rounds)
-    distribution = learner.start(domain, streams.learner)
+    distribution = _started(learner, domain, streams)
     place = game.arena.begin()
     waiting: dict[int, _Pending] = {}
-    asked = 0
+    calls = 0
     for k in range(total):
         marks = [_now()]
         policy = distribution.draw(streams.learner)
@@ -101,17 +101,17 @@ def _rounds(
         clock, cpu = (Timing.between(readings) for readings in zip(*marks, strict=True))
         lost = float(table[entering.places].sum()) if len(entering.states) else 0.0
         paid = lost + float(table[segment.places].sum())
-        before, asked = asked, _asked(distribution, asked, weights.trials)
-        plans = asked - before
+        before, calls = calls, distribution.oracle_calls
+        plans = calls - before + weights.oracle_calls
         yield Round(k, policy, segment, paid, weights.trials, clock, cpu, rebuilt, len(arrivals), entering, lost, plans)
 
 
-def _asked(distribution: PolicyDistribution, before: int, trials: int) -> int:
-    """Plans so far: one for each policy and trial, if there is a planner; sources that plan at other times count."""
-    counted: int | None = getattr(distribution, "planned", None)
-    if counted is not None:
-        return counted
-    return before + trials + 1 if getattr(distribution, "planner", None) is not None else before
+def _started(learner: Learner[Distribution], domain: Domain, streams: Streams) -> Distribution:
+    distribution = learner.start(domain, streams.learner)
+    if not hasattr(distribution, "oracle_calls"):
+        name = type(distribution).__name__
+        raise InvalidInput(f"{name} does not count its oracle_calls; one without an oracle has `oracle_calls = 0`")
+    return distribution
 
 
 def _now() -> tuple[float, float]:

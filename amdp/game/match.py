@@ -13,8 +13,8 @@ from amdp.algorithms.base import Learner
 from amdp.algorithms.estimators.feedback import Feedback
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge, count_policies
-from amdp.algorithms.named import learner as make_learner
-from amdp.algorithms.task import EpochSetup
+from amdp.algorithms.named import from_task
+from amdp.algorithms.task import EpochSetup, Task
 from amdp.errors import InvalidInput, UnsupportedDomain
 from amdp.game import delays
 from amdp.game.arenas import Arena, Continuing, Episodic, Stepwise
@@ -135,24 +135,14 @@ def _learner(
         return player
     planner = oracle(planner) if isinstance(planner, str) else planner
     projector = projection(projector) if isinstance(projector, str) else projector
-    usual = "auto" if game.is_stream else "dp"
     try:
-        made: Learner[Any] | EpochSetup = make_learner(
-            player,
-            game.domain,
-            game.rounds,
-            game.total_delay,
-            planner or usual,
-            multiplier,
-            projector or "newton",
-            **settings,
-        )
+        task = Task(game.domain, game.rounds, game.total_delay, planner, projector, multiplier)
+        return from_task(player, task, **settings)
     except UnsupportedDomain as problem:
         for part, solver in (("oracle", planner), ("projection", projector)):
             if solver is not None and not solver.supports(game.domain):
                 raise Misfit(str(problem), part) from problem
         raise
-    return made
 
 
 def _arena(game: Game, setup: Learner[Any] | EpochSetup) -> Arena:

@@ -1,4 +1,4 @@
-"""A ready world: dynamics, a start, and one nominal cost table."""
+"""An instance is a ready world: a transition kernel, an initial state, and one nominal cost table."""
 
 from dataclasses import dataclass
 from typing import TypeVar
@@ -6,14 +6,19 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from amdp import options
 from amdp.arrays import Floats, floats, in_each_step, require_finite, require_index, require_whole
 from amdp.errors import InvalidInput
-from amdp.model.domains import MarkovPolicies
+from amdp.model.domains import MarkovPolicies, StationaryPolicies
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel, require_dense
 from amdp.text import RULE, is_name, quoted
 
 Total = TypeVar("Total", float, Floats)
+Seed = int | np.random.Generator  # a generator is used as it is
+
+USUAL_SEED = 20240  # random worlds are the same ones in every call, unless another seed is given
+USUAL_STREAM = 1000  # steps of a world for an infinite horizon, unless a game says how many
 
 
 @dataclass(frozen=True)
@@ -57,8 +62,18 @@ class Instance:
 
     @property
     def domain(self) -> MarkovPolicies:
-        """All Markov policies of this world."""
+        """All Markov policies of this world, as they are played in episodes."""
         return MarkovPolicies(self.kernel, self.initial)
+
+    @property
+    def stationary(self) -> StationaryPolicies:
+        """All stationary policies of this world, as they are played in a stream of steps."""
+        return StationaryPolicies(self.kernel, self.initial)
+
+
+def generator(seed: Seed) -> np.random.Generator:
+    """The generator of a seed of at least 0, or the generator itself."""
+    return seed if isinstance(seed, np.random.Generator) else options.generator(seed)
 
 
 def repeated(costs: ArrayLike, n_steps: int) -> Floats:

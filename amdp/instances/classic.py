@@ -40,7 +40,7 @@ def river_swim(n_states: int = 6, n_steps: int = 20) -> Instance:
     return Instance("river-swim", Kernel.homogeneous(p, n_steps), repeated(costs, n_steps), scale=scale)
 
 
-def grid_world(width: int = 5, height: int = 5, slip: float = 0.2, n_steps: int = 20) -> Instance:
+def grid(width: int = 5, height: int = 5, slip: float = 0.2, n_steps: int = 20) -> Instance:
     """Walk from one corner of a grid to the opposite one.
 
     State `y * width + x`; the start is (0, 0), the goal (width - 1, height - 1). The actions are north (y + 1), east,
@@ -66,9 +66,7 @@ def grid_world(width: int = 5, height: int = 5, slip: float = 0.2, n_steps: int 
     return Instance(f"grid-{width}x{height}", Kernel.homogeneous(p, n_steps), _one_except(goal, p, n_steps))
 
 
-def combination_lock(
-    code: Sequence[int] = (1, 0, 1, 1, 0), n_actions: int = 2, jam: float = 0.1, n_steps: int = 20
-) -> Instance:
+def lock(code: Sequence[int] = (1, 0, 1, 1, 0), n_actions: int = 2, jam: float = 0.1, n_steps: int = 20) -> Instance:
     """Press the right buttons in a row to open a lock.
 
     State `i` has `i` right digits entered; state `len(code)` is open and absorbing. Button `code[i]` in state `i`

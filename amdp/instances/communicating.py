@@ -1,13 +1,26 @@
-"""Worlds without end: from every state to every other, most of them with a place to wait. See also `river_swim`.
+"""Worlds for an infinite horizon: communicating, most of them with a parking pair. See also `river_swim`.
 
-They are homogeneous, so that `n_steps` may be the length of an unbroken stream.
+Communicating: every state can be reached from every other. They are homogeneous, so that `n_steps` may be the length of
+a stream of steps.
 """
 
 import numpy as np
 
 from amdp.arrays import Floats, require_room
 from amdp.errors import InvalidInput
-from amdp.instances.base import Instance, no_rows, repeated, require_amount, require_chance, require_count, shrunk
+from amdp.instances.base import (
+    USUAL_SEED,
+    USUAL_STREAM,
+    Instance,
+    Seed,
+    generator,
+    no_rows,
+    repeated,
+    require_amount,
+    require_chance,
+    require_count,
+    shrunk,
+)
 from amdp.model.entrance import entrance
 from amdp.model.transitions import Kernel, require_dense
 
@@ -16,9 +29,13 @@ LESS, KEEP, MORE = 0, 1, 2
 
 
 def random_parked(
-    n_steps: int, n_states: int, n_actions: int, rng: np.random.Generator, concentration: float = 0.5
+    n_steps: int = USUAL_STREAM,
+    n_states: int = 5,
+    n_actions: int = 3,
+    seed: Seed = USUAL_SEED,
+    concentration: float = 0.5,
 ) -> Instance:
-    """A random world that communicates; action 0 waits in state 0, the start.
+    """A random communicating world; action 0 waits in state 0, the initial state.
 
     All other rows are Dirichlet(`concentration`) with weight 0.9, and lead with 0.1 to the next state around. Costs
     `[s, a]` are uniform on [0, 1].
@@ -29,31 +46,35 @@ def random_parked(
         raise InvalidInput("n_actions = 1; the state in which one can wait needs another action to leave it")
     _require_concentration(concentration)
     require_dense(1, n_states, n_actions)
-    around = np.roll(np.eye(n_states), 1, axis=1)
+    rng, around = generator(seed), np.roll(np.eye(n_states), 1, axis=1)
     p = 0.9 * rng.dirichlet(np.full(n_states, concentration), size=(n_states, n_actions)) + 0.1 * around[:, None]
     p[0, WAIT] = np.eye(n_states)[0]
     return Instance("random-parked", Kernel.homogeneous(p, n_steps), repeated(rng.random(p.shape[:2]), n_steps))
 
 
 def random_entered(
-    n_steps: int, n_states: int, n_actions: int, rng: np.random.Generator, concentration: float = 0.5
+    n_steps: int = USUAL_STREAM,
+    n_states: int = 5,
+    n_actions: int = 3,
+    seed: Seed = USUAL_SEED,
+    concentration: float = 0.5,
 ) -> Instance:
-    """The same with one more state, the start, that leads anywhere with equal chances and to which nobody returns."""
-    world = random_parked(n_steps, n_states, n_actions, rng, concentration)
+    """A `random_parked` world with an entrance: an initial state that leads to all others with equal chances, once."""
+    world = random_parked(n_steps, n_states, n_actions, seed, concentration)
     kernel = entrance(world.kernel, np.full(n_states, 1.0 / n_states))
     costs = np.vstack([world.costs[0], np.zeros((1, n_actions))])
     return Instance("random-entered", kernel, repeated(costs, n_steps), initial=n_states)
 
 
 def random_ergodic(
-    n_steps: int,
-    n_states: int,
-    n_actions: int,
-    rng: np.random.Generator,
+    n_steps: int = USUAL_STREAM,
+    n_states: int = 5,
+    n_actions: int = 3,
+    seed: Seed = USUAL_SEED,
     contraction: float = 0.7,
     concentration: float = 0.5,
 ) -> Instance:
-    """A random world that forgets: with chance `1 - contraction` a step leads anywhere, whatever is done.
+    """A random ergodic world: with chance `1 - contraction` a step leads anywhere, whatever the action.
 
     Rows are uniform with weight `1 - contraction` and Dirichlet(`concentration`) with the rest, so that two of them
     are at most `contraction` apart, and every policy is in each state at least `(1 - contraction) / n_states` of the
@@ -64,13 +85,14 @@ def random_ergodic(
     require_chance("contraction", contraction)
     _require_concentration(concentration)
     require_dense(1, n_states, n_actions)
+    rng = generator(seed)
     p = contraction * rng.dirichlet(np.full(n_states, concentration), size=(n_states, n_actions))
     p += (1.0 - contraction) / n_states
     return Instance("random-ergodic", Kernel.homogeneous(p, n_steps), repeated(rng.random(p.shape[:2]), n_steps))
 
 
 def server_farm(
-    n_steps: int = 200,
+    n_steps: int = USUAL_STREAM,
     n_servers: int = 4,
     boot: float = 0.6,
     power: float = 1.0,
@@ -108,7 +130,7 @@ def server_farm(
     return Instance("server-farm", Kernel.homogeneous(p, n_steps), costs, scale=scale)
 
 
-def waiting_ring(n_steps: int, n_states: int) -> Instance:
+def waiting_ring(n_steps: int = USUAL_STREAM, n_states: int = 5) -> Instance:
     """A ring on which one may wait: action 0 stays, 1 goes to the next state. Period 1, diameter `n_states - 1`."""
     _require_size(n_steps, n_states)
     require_dense(1, n_states, 2)
@@ -116,7 +138,7 @@ def waiting_ring(n_steps: int, n_states: int) -> Instance:
     return _pays_at_the_far_end("waiting-ring", p, n_steps, n_states // 2)
 
 
-def swinging_ring(n_steps: int, n_states: int) -> Instance:
+def swinging_ring(n_steps: int = USUAL_STREAM, n_states: int = 5) -> Instance:
     """A ring on which one must move: action 0 goes back, 1 goes on. An even ring has period 2; nobody can wait."""
     _require_size(n_steps, n_states)
     require_dense(1, n_states, 2)
@@ -124,7 +146,7 @@ def swinging_ring(n_steps: int, n_states: int) -> Instance:
     return _pays_at_the_far_end("swinging-ring", p, n_steps, n_states // 2)
 
 
-def waiting_star(n_steps: int, n_leaves: int) -> Instance:
+def waiting_star(n_steps: int = USUAL_STREAM, n_leaves: int = 3) -> Instance:
     """A hub, state 0, and leaves: action 0 waits, `i` goes from the hub to leaf `i` and from any leaf to the hub.
 
     Period 1, diameter 2.
@@ -134,7 +156,7 @@ def waiting_star(n_steps: int, n_leaves: int) -> Instance:
     return _pays_at_the_far_end("waiting-star", p, n_steps, n_leaves)
 
 
-def swinging_star(n_steps: int, n_leaves: int) -> Instance:
+def swinging_star(n_steps: int = USUAL_STREAM, n_leaves: int = 3) -> Instance:
     """The star without waiting: action `i` goes from the hub to leaf `i + 1`, and all lead back. Period 2."""
     p = _star(n_steps, n_leaves)[:, 1:].copy()
     return _pays_at_the_far_end("swinging-star", p, n_steps, n_leaves)

@@ -14,7 +14,16 @@ from numpy.typing import NDArray
 from amdp import losses
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
-from amdp.instances.base import Instance, no_rows, repeated, require_count
+from amdp.instances.base import (
+    USUAL_SEED,
+    USUAL_STREAM,
+    Instance,
+    Seed,
+    generator,
+    no_rows,
+    repeated,
+    require_count,
+)
 from amdp.losses import LossSequence
 from amdp.model.transitions import Kernel, require_dense
 
@@ -30,8 +39,20 @@ class HardCase:
     walk: Floats = field(repr=False)  # [t]
 
 
-def switching_bandit(n_steps: int, n_arms: int, rng: np.random.Generator, corridor: int = 1) -> HardCase:
-    """Arms to stay at, and ways between them that cost.
+def switching_bandit(
+    n_steps: int = USUAL_STREAM, n_arms: int = 2, corridor: int = 1, seed: Seed = USUAL_SEED
+) -> Instance:
+    """The world of `hidden_bandit`: arms to stay at, and corridors between them; its losses are `hidden-walk`."""
+    return hidden_bandit(n_steps, n_arms, seed, corridor).instance
+
+
+def switching_ring(n_steps: int = USUAL_STREAM, n_arms: int = 3, seed: Seed = USUAL_SEED) -> Instance:
+    """The world of `hidden_ring`, with two actions: stay at an arm, or go to the next one around."""
+    return hidden_ring(n_steps, n_arms, seed).instance
+
+
+def hidden_bandit(n_steps: int, n_arms: int, seed: Seed, corridor: int = 1) -> HardCase:
+    """Arms to stay at, and corridors between them that cost, with losses that hide which arm is good.
 
     State `i < n_arms` is arm `i`, where action `i` stays and action `j` leaves for arm `j`: at once if `corridor` is 1,
     else through `corridor - 1` states of its own. With `w_t` a multi-scale walk of deviation `1 / (9 log2 T)`,
@@ -44,10 +65,10 @@ def switching_bandit(n_steps: int, n_arms: int, rng: np.random.Generator, corrid
     _require_arms(n_steps, n_arms)
     require_count("corridor", corridor)
     p = _ways(n_arms, corridor)
-    return _hidden("switching-bandit", p, n_steps, np.arange(n_arms), corridor * n_arms, rng)
+    return _hidden("switching-bandit", p, n_steps, np.arange(n_arms), corridor * n_arms, generator(seed))
 
 
-def switching_ring(n_steps: int, n_arms: int, rng: np.random.Generator) -> HardCase:
+def hidden_ring(n_steps: int, n_arms: int, seed: Seed) -> HardCase:
     """The same losses with two actions: action 0 stays, 1 goes to the next arm around and costs 1.
 
     `gap = (n_arms / T)^(1/3) / (9 log2 T)`: a switch takes one step at least. The diameter is `n_arms - 1`.
@@ -55,7 +76,7 @@ def switching_ring(n_steps: int, n_arms: int, rng: np.random.Generator) -> HardC
     _require_arms(n_steps, n_arms)
     require_dense(1, n_arms, 2)
     around = np.stack([np.eye(n_arms), np.roll(np.eye(n_arms), 1, axis=1)], axis=1)
-    return _hidden("switching-ring", around, n_steps, np.zeros(n_arms, dtype=np.int64), n_arms, rng)
+    return _hidden("switching-ring", around, n_steps, np.zeros(n_arms, dtype=np.int64), n_arms, generator(seed))
 
 
 def easy_companion(hard: HardCase, seed: int) -> HardCase:

@@ -52,7 +52,7 @@ def inventory(
     return Instance("inventory", Kernel.homogeneous(after[raised], n_steps), costs, scale=scale)
 
 
-def admission_queue(
+def queue(
     n_steps: int = 30,
     capacity: int = 10,
     arrival: float = 0.4,

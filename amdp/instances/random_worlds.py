@@ -1,4 +1,4 @@
-"""Random worlds: dense, sparse and layered. All randomness comes from `rng`."""
+"""Random worlds: dense, sparse and layered; the same seed gives the same world."""
 
 import numpy as np
 import scipy
@@ -6,12 +6,19 @@ from numpy.typing import NDArray
 
 from amdp.arrays import require_room
 from amdp.errors import InvalidInput
-from amdp.instances.base import Instance, repeated, require_count
+from amdp.instances.base import USUAL_SEED, Instance, Seed, generator, repeated, require_count
 from amdp.model.transitions import Kernel, SparseKernel, require_dense
 
 
+def tiny(
+    n_steps: int = 3, n_states: int = 3, n_actions: int = 2, seed: Seed = USUAL_SEED, concentration: float = 1.0
+) -> Instance:
+    """A `random_dense` world that is small enough to check by hand."""
+    return random_dense(n_steps, n_states, n_actions, seed, concentration)
+
+
 def random_dense(
-    n_steps: int, n_states: int, n_actions: int, rng: np.random.Generator, concentration: float = 1.0
+    n_steps: int = 10, n_states: int = 8, n_actions: int = 3, seed: Seed = USUAL_SEED, concentration: float = 1.0
 ) -> Instance:
     """Other dynamics in every step: each row `p[h, s, a]` is Dirichlet, each cost uniform on [0, 1].
 
@@ -21,13 +28,13 @@ def random_dense(
     _require_sizes(n_steps=n_steps, n_states=n_states, n_actions=n_actions)
     _require_concentration(concentration)
     require_dense(n_steps, n_states, n_actions)
-    shape = (n_steps, n_states, n_actions)
+    shape, rng = (n_steps, n_states, n_actions), generator(seed)
     p = rng.dirichlet(np.full(n_states, concentration), size=shape)
     return Instance("random-dense", Kernel(p), rng.random(shape))
 
 
 def random_sparse(
-    n_steps: int, n_states: int, n_actions: int, rng: np.random.Generator, n_successors: int = 4
+    n_steps: int = 10, n_states: int = 200, n_actions: int = 4, seed: Seed = USUAL_SEED, n_successors: int = 4
 ) -> Instance:
     """The same dynamics in every step: each row has `n_successors` states, all sets of them being equally likely.
 
@@ -37,7 +44,7 @@ def random_sparse(
     _require_sizes(n_steps=n_steps, n_states=n_states, n_actions=n_actions, n_successors=n_successors)
     if n_successors > n_states:
         raise InvalidInput(f"n_successors = {n_successors}; it must be at most n_states = {n_states}")
-    pairs = n_states * n_actions
+    pairs, rng = n_states * n_actions, generator(seed)
     require_room("a sparse kernel", (n_states, n_actions, n_successors), 4)  # states and chances, drawn and kept
     successors = _distinct(pairs, n_successors, n_states, rng)
     chances = rng.dirichlet(np.ones(n_successors), size=pairs)
@@ -48,7 +55,7 @@ def random_sparse(
 
 
 def random_layered(
-    n_steps: int, width: int, n_actions: int, rng: np.random.Generator, concentration: float = 1.0
+    n_steps: int = 6, width: int = 4, n_actions: int = 3, seed: Seed = USUAL_SEED, concentration: float = 1.0
 ) -> Instance:
     """A loop-free world: at step `h` the state is in layer `h`, and no other.
 
@@ -60,7 +67,7 @@ def random_layered(
     """
     _require_sizes(n_steps=n_steps, width=width, n_actions=n_actions)
     _require_concentration(concentration)
-    n_states = 1 + (n_steps - 1) * width
+    n_states, rng = 1 + (n_steps - 1) * width, generator(seed)
     require_dense(n_steps, n_states, n_actions)
     p = np.zeros((n_steps, n_states, n_actions, n_states))
     costs = np.zeros((n_steps, n_states, n_actions))

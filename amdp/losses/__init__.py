@@ -15,9 +15,9 @@ from amdp.losses.adversaries import (
     uniform,
 )
 from amdp.losses.base import CalledLosses, CheckedLosses, FixedLosses, GeneratedLosses, LossSequence
-from amdp.losses.catalog import named
+from amdp.losses.by_name import named
+from amdp.losses.random_walks import multi_scale_walk, wandering
 from amdp.losses.readers import from_columns, load
-from amdp.losses.walks import multi_scale_walk, wandering
 
 __all__ = [
     "CalledLosses",

@@ -62,7 +62,7 @@ def two_arms() -> Instance:
 
 def short_lock() -> Instance:
     """A lock of two digits and four steps: who does not know where a button leads presses at random."""
-    return instances.combination_lock((1, 0), n_steps=4)
+    return instances.lock((1, 0), n_steps=4)
 
 
 WORLDS: dict[str, Callable[[], Instance]] = {**instances.standard(), "two-arms": two_arms, "short-lock": short_lock}

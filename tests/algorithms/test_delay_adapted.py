@@ -1,7 +1,7 @@
 """Delay-adapted FTPL: what the smaller of two counts stands for, and whose luck the second count has."""
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -125,7 +125,8 @@ def test_every_round_has_luck_of_its_own() -> None:
 
 def test_the_recipe_is_tuned_as_plain_ftpl_and_states_no_bound() -> None:
     domain = MarkovPolicies(random_kernel("dense", (3, 3, 2), np.random.default_rng(1)))
-    plain, adapted = (learner(name, domain, 50, 200, multiplier=3.0) for name in ("ftpl-shared", "ftpl-delay-adapted"))
+    names = ("ftpl-shared", "ftpl-delay-adapted")
+    plain, adapted = [cast(Any, learner(name, domain, 50, 200, multiplier=3.0)) for name in names]
     assert adapted.perturbation == plain.perturbation
     assert adapted.estimator.limit == plain.estimator.limit
     assert adapted.bound(domain, 50) is None

@@ -347,7 +347,7 @@ def test_a_box_narrows_as_segments_are_seen_and_a_kernel_stays() -> None:
     domain, learner = domain_of((2, 2, 2)), Ftpl(Laplace(1.0), GeometricResampling(3))
     segment = Segment(np.array([0, 1]), np.array([0, 1]))
     distribution = learner.start(domain, np.random.default_rng(0))
-    assert learner.observe(distribution, segment) is distribution
+    assert learner.observe(distribution, segment).planner is distribution.planner
     radius = Radius(log_term=1.0, spread=1.0, offset=0.1)
     boxed = learner.start(MarkovPolicies(BernsteinBox.vacuous((2, 2, 2), radius)), np.random.default_rng(0))
     narrowed = learner.observe(boxed, segment)

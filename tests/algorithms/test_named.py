@@ -67,7 +67,7 @@ def test_learners_of_known_transitions_refuse_a_box(name: str) -> None:
 def test_terms_reach_the_learner() -> None:
     player = learner("uob-reps", BOX, K, multiplier=2.0, projection="cvxpy")
     assert player == MirrorDescent.uob_reps(BOX, K, multiplier=2.0, projection="cvxpy")
-    assert Task(BOX, K).projection == "newton"
+    assert Task(BOX, K).projection_oracle == "newton"
 
 
 def settings_of(name: str, *, unknown: bool = False, delay: str = "none") -> RunSettings:

@@ -31,7 +31,7 @@ from amdp.algorithms.doubling import UnknownDelay, UnknownRounds
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.feedback import Bandit, FullInformation, Weights
 from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
-from amdp.algorithms.named import learner as recipe
+from amdp.algorithms.named import learner as named_learner
 from amdp.algorithms.occupancy.measures import EveryRound, Refresh, WhenDoubled
 from amdp.algorithms.policy_optimization import bounds as policy_bounds
 from amdp.algorithms.policy_optimization.critics import Critic, DilatedBonus, Evaluation, KeptWeights, LossToGo
@@ -60,6 +60,12 @@ def kernel_of(shape: Shape = SHAPE, seed: int = 1) -> Kernel:
 
 def narrowing(shape: Shape = SHAPE, rounds: int = 200, scale: float = 0.05) -> MarkovPolicies:
     return MarkovPolicies(BernsteinBox.vacuous(shape, Radius.luo_2021(shape, rounds, scale=scale)))
+
+
+def recipe(name: str, domain: Domain, rounds: int, total_delay: int = 0, multiplier: float = 1.0) -> PolicyOptimization:
+    learner = named_learner(name, domain, rounds, total_delay, multiplier=multiplier)
+    assert isinstance(learner, PolicyOptimization)
+    return learner
 
 
 def tables_of(shape: Shape, rounds: int, seed: int = 3) -> Floats:

@@ -184,9 +184,7 @@ def test_a_seed_decides_a_random_world(name: str) -> None:
 
 
 def test_settings_by_keyword_are_those_of_the_functions() -> None:
-    assert_array_equal(
-        build("grid", width=3, height=2, slip=0).kernel.dense().p, _dense(instances.grid_world(3, 2, 0.0))
-    )
+    assert_array_equal(build("grid", width=3, height=2, slip=0).kernel.dense().p, _dense(instances.grid(3, 2, 0.0)))
     drawn = instances.random_dense(2, 4, 3, np.random.default_rng(8), concentration=0.5)
     made = build("random-dense", seed=8, n_steps=2, n_states=4, n_actions=3, concentration=0.5)
     assert_array_equal(_dense(made), _dense(drawn))

@@ -1,7 +1,7 @@
 """The continuing arena in the only loop: every step is accounted for, nobody is told more than is theirs, bad games."""
 
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -43,6 +43,7 @@ class Random:
     """Any policy, each time."""
 
     domain: Domain
+    oracle_calls: ClassVar[int] = 0
 
     def draw(self, rng: np.random.Generator) -> Policies:
         return one_hot(rng.integers(2, size=3), 2)

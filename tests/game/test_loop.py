@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import pytest
@@ -59,6 +59,7 @@ class Diary:
     observed: int = 0
     learned: tuple[int, ...] = ()
     drawn: list[tuple[int, ...]] = field(default_factory=list)  # what was known at each draw
+    oracle_calls: ClassVar[int] = 0
 
     def draw(self, rng: np.random.Generator) -> Policies:
         self.drawn.append(self.learned)
@@ -407,3 +408,23 @@ def test_feedback_that_would_come_after_the_end_is_not_kept() -> None:
     for _ in range(30):
         next(rounds)
     assert not rounds.gi_frame.f_locals["waiting"]  # type: ignore[attr-defined]
+
+
+def test_a_distribution_that_does_not_count_its_oracle_calls_is_refused() -> None:
+    @dataclass(frozen=True, eq=False)
+    class Silent:
+        domain: Domain
+
+        def draw(self, rng: np.random.Generator) -> Policies:
+            return np.full(self.domain.shape, 1.0 / self.domain.shape[2])
+
+    class Speechless:
+        feedback = Bandit
+
+        def start(self, domain: Domain, rng: np.random.Generator) -> Silent:
+            return Silent(domain)
+
+    kernel = Kernel(np.ones((1, 1, 2, 1)))
+    game, learner = ArenaGame(Episodic(kernel), FixedLosses(np.zeros((1, 1, 1, 2)))), cast(Any, Speechless())
+    with pytest.raises(InvalidInput, match="Silent does not count its oracle_calls"):
+        list(play(game, learner, game.arena.domain, Streams.from_seed(1)))

@@ -1,7 +1,7 @@
 """The stepwise arena: one step a round, without a break; nobody is told more than is theirs; bad games are refused."""
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -43,6 +43,7 @@ class Fixed:
 
     domain: Domain
     policy: Policies
+    oracle_calls: ClassVar[int] = 0
 
     def draw(self, rng: np.random.Generator) -> Policies:
         return self.policy

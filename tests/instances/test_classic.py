@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from amdp.errors import InvalidInput
-from amdp.instances import Instance, combination_lock, forest, grid_world, river_swim
+from amdp.instances import Instance, forest, grid, lock, river_swim
 from amdp.oracles.base import plan
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 
@@ -50,11 +50,11 @@ def test_river_swim_return_is_recovered_from_the_cost() -> None:
 
 @pytest.mark.parametrize(("width", "height"), [(1, 1), (4, 1), (3, 5)])
 def test_without_slip_the_goal_is_as_far_as_its_coordinates(width: int, height: int) -> None:
-    assert cheapest(grid_world(width, height, 0.0, 30)) == width + height - 2
+    assert cheapest(grid(width, height, 0.0, 30)) == width + height - 2
 
 
 def test_a_grid_walker_slips_to_the_sides_and_stays_at_walls() -> None:
-    p = grid_world(3, 3, 0.2, 5).kernel.dense().p[0]
+    p = grid(3, 3, 0.2, 5).kernel.dense().p[0]
     north, east, south, west = range(4)
     np.testing.assert_allclose(p[4, north], [0, 0, 0, 0.1, 0, 0.1, 0, 0.8, 0])
     np.testing.assert_allclose(p[4, east], [0, 0.1, 0, 0, 0, 0.8, 0, 0.1, 0])
@@ -69,11 +69,11 @@ def test_the_best_lock_breaker_waits_for_enough_felt_presses(jam: float) -> None
     code, n_steps = (2, 0, 1), 12
     felt = 1.0 - jam
     expected = sum(comb(k, i) * felt**i * jam ** (k - i) for k in range(n_steps) for i in range(min(len(code), k + 1)))
-    assert cheapest(combination_lock(code, 3, jam, n_steps)) == pytest.approx(expected, abs=1e-12)
+    assert cheapest(lock(code, 3, jam, n_steps)) == pytest.approx(expected, abs=1e-12)
 
 
 def test_a_wrong_button_resets_the_lock() -> None:
-    p = combination_lock((1, 0, 1), 2, 0.1, 5).kernel.dense().p[0]
+    p = lock((1, 0, 1), 2, 0.1, 5).kernel.dense().p[0]
     np.testing.assert_array_equal(p[[0, 1, 2], [0, 1, 0], 0], 1.0)
 
 
@@ -93,13 +93,13 @@ def test_forest_is_the_one_of_the_toolbox(n_states: int, fire: float) -> None:
         (lambda: river_swim(1), "n_states = 1; it must be a whole number, at least 2"),
         (lambda: river_swim(6, 0), "n_steps = 0; it must be a whole number, at least 1"),
         (lambda: river_swim(2.5), "n_states = 2.5; it must be a whole number"),  # type: ignore[arg-type]
-        (lambda: grid_world(0, 3), "width = 0"),
-        (lambda: grid_world(3, -1), "height = -1"),
-        (lambda: grid_world(3, 3, 1.5), "slip = 1.5; it must be between 0 and 1"),
-        (lambda: grid_world(3, 3, float("nan")), "slip = nan"),
-        (lambda: combination_lock(()), "code is empty"),
-        (lambda: combination_lock((0, 2), 2), r"code\[1\] = 2; it must be between 0 and 1"),
-        (lambda: combination_lock((0,), jam=-0.1), "jam = -0.1"),
+        (lambda: grid(0, 3), "width = 0"),
+        (lambda: grid(3, -1), "height = -1"),
+        (lambda: grid(3, 3, 1.5), "slip = 1.5; it must be between 0 and 1"),
+        (lambda: grid(3, 3, float("nan")), "slip = nan"),
+        (lambda: lock(()), "code is empty"),
+        (lambda: lock((0, 2), 2), r"code\[1\] = 2; it must be between 0 and 1"),
+        (lambda: lock((0,), jam=-0.1), "jam = -0.1"),
         (lambda: forest(3, 20, 2.0), "fire = 2.0"),
         (lambda: forest(1), "n_states = 1"),
     ],

@@ -21,9 +21,9 @@ def cases(seed: int = 4) -> list[tuple[HardCase, Floats]]:
     """Each kind of hard case, and the actions that stay at its arms."""
     rng = np.random.default_rng(seed)
     return [
-        (instances.switching_bandit(STEPS, 3, rng), np.arange(3)),
-        (instances.switching_bandit(STEPS, 3, rng, corridor=3), np.arange(3)),
-        (instances.switching_ring(STEPS, 5, rng), np.zeros(5, dtype=int)),
+        (instances.hidden_bandit(STEPS, 3, rng), np.arange(3)),
+        (instances.hidden_bandit(STEPS, 3, rng, corridor=3), np.arange(3)),
+        (instances.hidden_ring(STEPS, 5, rng), np.zeros(5, dtype=int)),
     ]
 
 
@@ -66,7 +66,7 @@ def test_the_walk_stays_within_the_losses(which: int, seed: int) -> None:
 
 @pytest.mark.parametrize("arms", [2, 5])
 def test_the_ring_has_two_actions_and_is_as_wide_as_its_arms(arms: int) -> None:
-    hard = instances.switching_ring(STEPS, arms, np.random.default_rng(1))
+    hard = instances.hidden_ring(STEPS, arms, np.random.default_rng(1))
     assert hard.instance.shape == (STEPS, arms, 2)
     found = connectivity.summary(hard.instance.kernel)
     assert (found.diameter.value, found.period, found.deterministic) == (arms - 1, 1, True)
@@ -76,7 +76,7 @@ def test_the_ring_has_two_actions_and_is_as_wide_as_its_arms(arms: int) -> None:
 
 def test_good_arms_are_drawn_from_all() -> None:
     rng = np.random.default_rng(1)
-    assert {instances.switching_ring(8, 3, rng).good for _ in range(40)} == {0, 1, 2}
+    assert {instances.hidden_ring(8, 3, rng).good for _ in range(40)} == {0, 1, 2}
 
 
 @pytest.mark.parametrize("which", range(3), ids=["bandit", "corridor", "ring"])
@@ -101,9 +101,9 @@ def test_the_easy_companion_has_the_same_means_and_no_walk(which: int) -> None:
 def test_rings_of_bad_sizes_are_refused() -> None:
     rng = np.random.default_rng(1)
     with pytest.raises(InvalidInput, match="n_arms = 1"):
-        instances.switching_ring(10, 1, rng)
+        instances.hidden_ring(10, 1, rng)
     with pytest.raises(InvalidInput, match="n_steps = 2"):
-        instances.switching_ring(2, 3, rng)
+        instances.hidden_ring(2, 3, rng)
 
 
 # --- wandering losses -------------------------------------------------------------------------------------------------

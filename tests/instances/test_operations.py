@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from amdp.errors import InvalidInput
-from amdp.instances import Instance, admission_queue, inventory
+from amdp.instances import Instance, inventory, queue
 from amdp.oracles.base import plan
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 
@@ -54,7 +54,7 @@ def test_a_dear_price_is_only_paid_for_what_is_delivered() -> None:
 
 def test_queue_follows_its_events_one_by_one() -> None:
     capacity, arrival, service, holding, rejection = 3, 0.3, 0.45, 2.0, 7.0
-    instance = admission_queue(5, capacity, arrival, service, holding, rejection)
+    instance = queue(5, capacity, arrival, service, holding, rejection)
     p = np.zeros((capacity + 1, 2, capacity + 1))
     costs = np.zeros((capacity + 1, 2))
     for s in range(capacity + 1):
@@ -69,7 +69,7 @@ def test_queue_follows_its_events_one_by_one() -> None:
 
 
 def test_the_best_gate_closes_from_some_length_on() -> None:
-    instance = admission_queue()
+    instance = queue()
     gates = plan(BackwardInduction(), instance.domain, instance.costs).actions[:, :-1]
     assert np.all(np.diff(gates, axis=1) <= 0)
     assert 0 < gates[0].sum() < gates.shape[1]
@@ -84,13 +84,13 @@ def test_the_best_gate_closes_from_some_length_on() -> None:
         (lambda: inventory(holding=float("inf")), "holding = inf"),
         (lambda: inventory(3, prices=[1.0, 2.0]), "prices has 2 entries; give one for each of the 3 steps"),
         (lambda: inventory(2, prices=[1.0, -2.0]), r"prices\[h=1\] = -2; it must be finite and not negative"),
-        (lambda: admission_queue(capacity=0), "capacity = 0"),
-        (lambda: admission_queue(arrival=1.2), "arrival = 1.2; it must be between 0 and 1"),
+        (lambda: queue(capacity=0), "capacity = 0"),
+        (lambda: queue(arrival=1.2), "arrival = 1.2; it must be between 0 and 1"),
         (
-            lambda: admission_queue(arrival=0.6, service=0.6),
+            lambda: queue(arrival=0.6, service=0.6),
             "arrival [+] service = 1.2; together they must be at most 1",
         ),
-        (lambda: admission_queue(rejection=float("nan")), "rejection = nan"),
+        (lambda: queue(rejection=float("nan")), "rejection = nan"),
     ],
 )
 def test_bad_parameters_are_refused_with_the_rule(make: Callable[[], Instance], message: str) -> None:

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from amdp import InvalidInput, instances
 from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.instances import Instance
-from amdp.losses.walks import multi_scale_walk, parents
+from amdp.losses.random_walks import multi_scale_walk, parents
 from amdp.model import connectivity
 
 
@@ -69,7 +69,7 @@ def test_an_even_ring_without_waiting_cannot_be_switched_in() -> None:
 @pytest.mark.parametrize(("arms", "corridor"), [(2, 1), (3, 1), (3, 3)])
 def test_the_bandit_has_its_size_diameter_and_gap(arms: int, corridor: int) -> None:
     steps = 1000
-    hard = instances.switching_bandit(steps, arms, np.random.default_rng(4), corridor)
+    hard = instances.hidden_bandit(steps, arms, np.random.default_rng(4), corridor)
     assert hard.instance.shape == (steps, arms * corridor, arms)
     found = diagnosis(hard.instance)
     assert found.communication.communicates
@@ -108,7 +108,7 @@ def test_the_variance_of_the_walk_is_the_number_of_bits() -> None:
 
 
 def test_one_seed_gives_one_bandit() -> None:
-    one, other = (instances.switching_bandit(64, 2, np.random.default_rng(7)) for _ in range(2))
+    one, other = (instances.hidden_bandit(64, 2, np.random.default_rng(7)) for _ in range(2))
     assert one.good == other.good
     assert_array_equal(one.losses.batch(0, 64), other.losses.batch(0, 64))
 
@@ -116,9 +116,9 @@ def test_one_seed_gives_one_bandit() -> None:
 def test_bad_sizes_are_refused() -> None:
     rng = np.random.default_rng(1)
     for make, message in (
-        (lambda: instances.switching_bandit(2, 3, rng), "n_steps = 2"),
-        (lambda: instances.switching_bandit(10, 1, rng), "n_arms = 1"),
-        (lambda: instances.switching_bandit(10, 2, rng, 0), "corridor = 0"),
+        (lambda: instances.hidden_bandit(2, 3, rng), "n_steps = 2"),
+        (lambda: instances.hidden_bandit(10, 1, rng), "n_arms = 1"),
+        (lambda: instances.hidden_bandit(10, 2, rng, 0), "corridor = 0"),
         (lambda: instances.random_parked(10, 3, 1, rng), "n_actions = 1"),
         (lambda: instances.random_parked(10, 3, 2, rng, 0.0), "concentration"),
         (lambda: instances.server_farm(boot=0.0), "boot = 0"),

@@ -19,7 +19,7 @@ from amdp import InvalidInput, MarkovPolicies, MissingDependency, SpecError, eva
 from amdp.arrays import Floats
 from amdp.losses import CalledLosses, FixedLosses, GeneratedLosses, LossSequence
 from amdp.losses.base import round_rng
-from amdp.losses.catalog import standard
+from amdp.losses.by_name import standard
 from amdp.model.segments import Shape
 
 SHAPE: Shape = (2, 6, 3)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import cache, cached_property, partial
 from math import ceil
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import pytest
@@ -323,7 +323,9 @@ def trials_from_zero(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
     moved = cache(lambda entry: replace(entry, initial=0))
     patch.setattr(CompiledTrials, "_searched", lambda self, *given: searched(replace(self, initial=0), *given))
     patch.setattr(
-        BatchedTrials, "per_step", lambda self, *given: batched(BatchedTrials(_FromZero(self.distribution)), *given)
+        BatchedTrials,
+        "per_step",
+        lambda self, *given: batched(BatchedTrials(cast(Any, _FromZero(self.distribution))), *given),
     )
     patch.setattr(PolicySwitching, "visits", lambda self, *given: visits(moved(self), *given))
     return parts

@@ -1,4 +1,4 @@
-"""What a learner is told about the losses of a segment: a type for each kind of feedback, nothing more inside it."""
+"""What the losses of a segment reveal to a learner: one type for each kind of feedback."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -8,16 +8,17 @@ from amdp.model.segments import Segment
 
 
 class Weights(NamedTuple):
-    """What a unit of loss met at each step of a segment stands for; fixed when the segment was played."""
+    """What a unit of loss at each step of a segment stands for in the loss estimate; fixed when it was played."""
 
-    values: Floats  # [m]; empty where nothing needs weighing
-    trials: int = 0  # policies that were sampled to find them
+    values: Floats  # [m]; empty where losses need no weights
+    trials: int = 0  # resampling trials that it took to find them
     life: int = 0  # of a learner that starts again: which of its lives played the segment
+    oracle_calls: int = 0  # questions to a planning oracle that it took to find them
 
 
 @dataclass(frozen=True, eq=False)
 class Bandit:
-    """The losses that were met, and nothing else."""
+    """Bandit feedback: the losses of the pairs that were visited."""
 
     segment: Segment
     weights: Weights
@@ -31,7 +32,7 @@ class Bandit:
 
 @dataclass(frozen=True, eq=False)
 class FullInformation:
-    """The whole loss table `[h, s, a]`."""
+    """Full information: the whole loss table `[h, s, a]`."""
 
     segment: Segment
     weights: Weights
@@ -39,8 +40,8 @@ class FullInformation:
 
     @classmethod
     def reveal(cls, table: Floats, segment: Segment, weights: Weights) -> Self:
-        """What this kind of feedback reveals of a loss table `[h, s, a]`: all of it, in memory of its own."""
-        return cls(segment, weights, table.copy())  # a view would lead to the other rounds
+        """What this kind of feedback reveals of a loss table `[h, s, a]`: a copy of all of it."""
+        return cls(segment, weights, table.copy())  # a view would give access to the losses of other rounds
 
 
 Feedback = Bandit | FullInformation

@@ -5,30 +5,22 @@ too large. All three weigh when the segment is played; only `DelayAdapted` looks
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
+from amdp.algorithms.base import DistributionWithVisits
 from amdp.algorithms.estimators.base import WeightTimesLoss, added
 from amdp.algorithms.estimators.feedback import Bandit, Weights
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
-from amdp.model.segments import Pairs, Segment
-
-
-class Visitor(Protocol):
-    """Who knows the chances of being somewhere in the round that it plays."""
-
-    def visits(self, pairs: Pairs) -> Floats:
-        """The greatest chance `[m]`, over the kernels not ruled out, of being at each pair."""
-        ...
+from amdp.model.segments import Segment
 
 
 @dataclass(frozen=True)
 class ImportanceWeighting(WeightTimesLoss):
     """`l 1[visited] / u`: without bias where `u` is the chance of the visit, so over a kernel."""
 
-    def weigh(self, distribution: Visitor, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: DistributionWithVisits, segment: Segment, rng: np.random.Generator) -> Weights:
         """One over the chance of each visit."""
         return Weights(_weights(distribution, segment, 0.0))
 
@@ -42,7 +34,7 @@ class ImplicitExploration(WeightTimesLoss):
     def __post_init__(self) -> None:
         require_gamma(self.gamma)
 
-    def weigh(self, distribution: Visitor, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: DistributionWithVisits, segment: Segment, rng: np.random.Generator) -> Weights:
         """One over the chance of each visit plus `gamma`."""
         return Weights(_weights(distribution, segment, self.gamma))
 
@@ -60,11 +52,11 @@ class DelayAdapted(WeightTimesLoss):
     def __post_init__(self) -> None:
         require_gamma(self.gamma)
 
-    def weigh(self, distribution: Visitor, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: DistributionWithVisits, segment: Segment, rng: np.random.Generator) -> Weights:
         """What the estimate would be if it arrived at once."""
         return Weights(_weights(distribution, segment, self.gamma))
 
-    def add(self, total: Floats, feedback: Bandit, distribution: Visitor) -> Floats:
+    def add(self, total: Floats, feedback: Bandit, distribution: DistributionWithVisits) -> Floats:
         """Weight times loss; the smaller of two weights is the one with the greater chance."""
         then, chances = feedback.weights, _chances(distribution, feedback.segment) + self.gamma
         now = np.divide(1.0, chances, out=np.full_like(chances, np.inf), where=chances > 0.0)
@@ -78,7 +70,7 @@ def require_gamma(gamma: float) -> None:
         raise InvalidInput(f"gamma = {gamma}; it must be finite and not negative")
 
 
-def _weights(distribution: Visitor, segment: Segment, gamma: float) -> Floats:
+def _weights(distribution: DistributionWithVisits, segment: Segment, gamma: float) -> Floats:
     """One over `gamma` plus the chance of each pair of a segment, `[m]`; a visit without a chance is refused."""
     chances = _chances(distribution, segment) + gamma
     if not (chances > 0.0).all():
@@ -90,7 +82,7 @@ def _weights(distribution: Visitor, segment: Segment, gamma: float) -> Floats:
     return 1.0 / chances
 
 
-def _chances(distribution: Visitor, segment: Segment) -> Floats:
+def _chances(distribution: DistributionWithVisits, segment: Segment) -> Floats:
     if not hasattr(distribution, "visits"):
         raise InvalidInput(f"{type(distribution).__name__} does not know its visit chances; use GeometricResampling")
     return distribution.visits(segment.pairs)

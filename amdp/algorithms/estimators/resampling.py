@@ -2,25 +2,15 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
+from amdp.algorithms.base import DistributionWithTrials
 from amdp.algorithms.estimators.base import WeightTimesLoss
 from amdp.algorithms.estimators.feedback import Weights
-from amdp.algorithms.estimators.trials import Trials
 from amdp.arrays import require_whole
 from amdp.errors import InvalidInput
 from amdp.model.segments import Segment
-
-
-class Resampled(Protocol):
-    """A distribution over policies from which trials can be drawn."""
-
-    @property
-    def trials(self) -> Trials:
-        """Trials of policies drawn like the one that was played."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -38,14 +28,14 @@ class _Resampling(WeightTimesLoss, ABC):
         require_limit(self.limit)
 
     @abstractmethod
-    def weigh(self, distribution: Resampled, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: DistributionWithTrials, segment: Segment, rng: np.random.Generator) -> Weights:
         """The counts."""
 
 
 class GeometricResampling(_Resampling):
     """The paper's estimator: each step has trials of its own, so that the counts of different steps are independent."""
 
-    def weigh(self, distribution: Resampled, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: DistributionWithTrials, segment: Segment, rng: np.random.Generator) -> Weights:
         """A count for each step."""
         return distribution.trials.per_step(segment, self.limit, rng)
 
@@ -57,7 +47,7 @@ class SharedResampling(_Resampling):
     docs/shared-trials.md. Up to H times fewer policies are sampled.
     """
 
-    def weigh(self, distribution: Resampled, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: DistributionWithTrials, segment: Segment, rng: np.random.Generator) -> Weights:
         """A count for each step."""
         return distribution.trials.shared(segment, self.limit, rng)
 

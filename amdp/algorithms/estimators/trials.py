@@ -6,57 +6,31 @@ Two roads to the same counts, to the last bit: batch by batch through any oracle
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import Protocol, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amdp import kernels
+from amdp.algorithms.base import DistributionWithTrials, PolicyStream, Trials
 from amdp.algorithms.estimators.feedback import Weights
 from amdp.arrays import Actions, Bools, Floats
 from amdp.errors import InvalidInput
 from amdp.kernels.layout import lanes
 from amdp.model.chains import stationary_visits
-from amdp.model.domains import Domain, StationaryPolicies
+from amdp.model.domains import StationaryPolicies
 from amdp.model.segments import Segment
 from amdp.model.transitions import SingleKernel
 
 BATCH = 32  # trials made together: as fast as larger batches, and fewer of them are in vain
 BATCH_NUMBERS = 4_000_000  # perturbed costs over a long horizon are large: no batch holds more of them, if it can
 
-Policies = Callable[[int], Actions]  # the next `n` of a stream of independent policies, `[n, h, s]` or `[n, s]`
-
-
-class Sampler(Protocol):
-    """A distribution over deterministic policies that can be sampled at will."""
-
-    @property
-    def domain(self) -> Domain:
-        """The policies that are drawn from."""
-        ...
-
-    def policies(self, rng: np.random.Generator) -> Policies:
-        """A stream of independent policies."""
-        ...
-
-
-class Trials(Protocol):
-    """Ways to count the trials until each pair of a segment is met, at most `limit` for each."""
-
-    def shared(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
-        """Each trial serves all pairs."""
-        ...
-
-    def per_step(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
-        """Each trial serves one pair."""
-        ...
-
 
 @dataclass(frozen=True, eq=False)
 class BatchedTrials:
     """Trials through any oracle and over any dynamics."""
 
-    distribution: Sampler
+    distribution: DistributionWithTrials
 
     def shared(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
         """Batches until every pair was met, or the limit is reached."""
@@ -90,11 +64,11 @@ class BatchedTrials:
 class StationaryTrials:
     """Trials of stationary policies: each is at a pair with a chance that is known, and drawn without a path."""
 
-    distribution: Sampler
+    distribution: DistributionWithTrials
     visits: Callable[[Actions, Segment], Floats]  # policies [n, s] -> the chance [n, m] of each pair of the segment
 
     @classmethod
-    def from_start(cls, distribution: Sampler, domain: StationaryPolicies) -> Self:
+    def from_start(cls, distribution: DistributionWithTrials, domain: StationaryPolicies) -> Self:
         """Trials that are followed from the initial state on."""
         return cls(distribution, lambda actions, segment: stationary_visits(domain, actions, segment.pairs))
 
@@ -124,7 +98,7 @@ class StationaryTrials:
         return min(BATCH, max(1, BATCH_NUMBERS // prod(self.distribution.domain.shape)))
 
 
-def batched(distribution: Sampler) -> Trials:
+def batched(distribution: DistributionWithTrials) -> Trials:
     """Trials through any oracle, as the domain asks for."""
     domain = distribution.domain
     if isinstance(domain, StationaryPolicies):
@@ -182,7 +156,7 @@ class CompiledTrials:
     total: Floats  # [h, s, a]
     scale: float
 
-    def policies(self, rng: np.random.Generator) -> Policies:
+    def policies(self, rng: np.random.Generator) -> PolicyStream:
         """A stream of independent policies."""
         noise = lanes(rng)
         steps, states, _ = self.total.shape

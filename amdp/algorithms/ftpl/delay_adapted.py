@@ -88,7 +88,8 @@ class DelayAdaptedFtpl(Ftpl):
 
 def ftpl_delay_adapted(task: Task, *, rate: float | None = None, limit: int | None = None) -> Learner[Any]:
     """FTPL with delay-adapted estimates: trials made again at arrival, the smaller count weighs. No bound is known."""
-    given: dict[str, Any] = {"oracle": task.oracle, "multiplier": task.multiplier, "rate": rate, "limit": limit}
-    made = DelayAdaptedFtpl.tuned(task.domain, task.rounds, task.total_delay, shared=True, **given)
-    assert isinstance(made.estimator, SharedResampling)
-    return replace(made, estimator=DelayAdaptedResampling(made.estimator.limit))
+    settings: dict[str, Any] = {"oracle": task.planning_oracle, "multiplier": task.multiplier}
+    settings |= {"rate": rate, "limit": limit, "shared": True}
+    tuned = DelayAdaptedFtpl.tuned(task.domain, task.rounds, task.total_delay, **settings)
+    assert isinstance(tuned.estimator, SharedResampling)
+    return replace(tuned, estimator=DelayAdaptedResampling(tuned.estimator.limit))

@@ -13,11 +13,12 @@ from typing import Self
 
 import numpy as np
 
+from amdp.algorithms.base import PolicyStream, Trials
 from amdp.algorithms.bounds import FtplBound, ftpl_bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
-from amdp.algorithms.estimators.trials import CompiledTrials, Trials, batched
+from amdp.algorithms.estimators.trials import CompiledTrials, batched
 from amdp.algorithms.ftpl.perturbations import Exponential, Laplace, Perturbation
 from amdp.arrays import Actions, Floats, Policies, one_hot, require_whole
 from amdp.errors import InvalidInput
@@ -35,6 +36,7 @@ class PerturbedLeader:
     planner: Planner = field(repr=False)
     perturbation: Perturbation
     total: Floats = field(repr=False)  # [h, s, a], the sum of the loss estimates so far
+    oracle_calls: int = field(default=0, kw_only=True)
 
     @property
     def domain(self) -> Domain:
@@ -46,7 +48,7 @@ class PerturbedLeader:
         """Trials of policies from this distribution: compiled where noise, planner and dynamics allow it."""
         return self._compiled or batched(self)
 
-    def policies(self, rng: np.random.Generator) -> Callable[[int], Actions]:
+    def policies(self, rng: np.random.Generator) -> PolicyStream:
         """A stream of independent policies: the next `n` of them, `[n, h, s]`, or `[n, s]` if they are stationary."""
         if self._compiled:
             return self._compiled.policies(rng)
@@ -128,16 +130,18 @@ class Ftpl:
         return PerturbedLeader(bind(self.oracle, domain), self.perturbation, np.zeros(domain.shape))
 
     def observe(self, distribution: PerturbedLeader, segment: Segment) -> PerturbedLeader:
-        """Narrow the dynamics; a kernel stays what it is."""
+        """Narrow the dynamics, if they are not a single kernel, and count the plan of the policy that was played."""
+        played = replace(distribution, oracle_calls=distribution.oracle_calls + 1)
         domain = distribution.domain
         narrowed = domain.dynamics.narrow(segment)
         if narrowed is domain.dynamics:
-            return distribution
-        return replace(distribution, planner=bind(self.oracle, MarkovPolicies(narrowed, domain.initial)))
+            return played
+        return replace(played, planner=bind(self.oracle, MarkovPolicies(narrowed, domain.initial)))
 
     def weigh(self, distribution: PerturbedLeader, segment: Segment, rng: np.random.Generator) -> Weights:
-        """As its estimator does."""
-        return self.estimator.weigh(distribution, segment, rng)
+        """The weights of its estimator; every resampling trial asks the planning oracle for a policy."""
+        weights = self.estimator.weigh(distribution, segment, rng)
+        return weights._replace(oracle_calls=weights.trials)
 
     def learn(self, distribution: PerturbedLeader, feedback: Feedback) -> PerturbedLeader:
         """Add the estimate of the losses to the sum."""

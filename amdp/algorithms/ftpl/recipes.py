@@ -41,11 +41,11 @@ def fpl(task: Task) -> Learner[Any]:
     A delay counts like more rounds, as it does for FTPL [derived].
     """
     longer = task.rounds + task.total_delay
-    return follow_the_perturbed_leader(task.domain, longer, oracle=task.oracle, multiplier=task.multiplier)
+    return follow_the_perturbed_leader(task.domain, longer, oracle=task.planning_oracle, multiplier=task.multiplier)
 
 
 def _ftpl(kind: type[Ftpl], task: Task, **settings: Any) -> Ftpl:
-    settings |= {"oracle": task.oracle, "multiplier": task.multiplier}
+    settings |= {"oracle": task.planning_oracle, "multiplier": task.multiplier}
     return kind.tuned(task.domain, task.rounds, task.total_delay, **settings)
 
 

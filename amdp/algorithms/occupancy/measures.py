@@ -7,7 +7,7 @@ policy is asked for. Feedback that arrives in one round is summed before it.
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
@@ -63,10 +63,15 @@ class WhenDoubled:
 
 @dataclass(frozen=True, eq=False)
 class PlayedPolicy:
-    """One policy, and what was known of the dynamics when it was played."""
+    """One policy, and what was known of the dynamics when it was played: a distribution without randomness."""
 
     domain: Domain
     policy: Policies = field(repr=False)  # [h, s, a]
+    oracle_calls: ClassVar[int] = 0
+
+    def draw(self, rng: np.random.Generator) -> Policies:
+        """The policy; it is stochastic itself, and no random number is needed to choose it."""
+        return self.policy
 
     def visits(self, pairs: Pairs) -> Floats:
         """The greatest chance `[m]` of being at each pair."""
@@ -86,6 +91,7 @@ class TiltedMeasure:
     last: Projection | None = field(default=None, repr=False)  # an earlier answer, near which this one should be
     stands: bool = False  # nothing came since: `last` is the answer
     played: PlayedPolicy | None = field(default=None, repr=False)  # in the round before
+    oracle_calls: ClassVar[int] = 0
 
     @property
     def domain(self) -> Domain:
@@ -107,8 +113,8 @@ class TiltedMeasure:
         return PlayedPolicy(self.projector.domain, self.projection.policy)
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy `[h, s, a]`: it is random itself, and no luck is needed to choose it."""
-        return self.playing.policy
+        """The policy of the measure."""
+        return self.playing.draw(rng)
 
 
 @dataclass(frozen=True)

@@ -39,4 +39,4 @@ def delayed_uob_ftrl(task: Task) -> Learner[Any]:
 
 
 def _projected(task: Task) -> dict[str, Any]:
-    return {"projection": task.projection, "multiplier": task.multiplier}
+    return {"projection": task.projection_oracle, "multiplier": task.multiplier}

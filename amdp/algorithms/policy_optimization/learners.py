@@ -18,7 +18,7 @@ structure agrees with public code [confirmed].
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -57,6 +57,7 @@ class LocalWeights:
     exploration: float
     total: Floats = field(repr=False)  # [h, s, a], the sum of the scores
     played: PlayedPolicy | None = field(default=None, repr=False)  # in the round before
+    oracle_calls: ClassVar[int] = 0
 
     @property
     def domain(self) -> Domain:
@@ -71,8 +72,8 @@ class LocalWeights:
         return PlayedPolicy(self.used, weights + self.exploration / weights.shape[-1])
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy `[h, s, a]`: it is random itself, and no luck is needed to choose it."""
-        return self.playing.policy
+        """The policy of the weights."""
+        return self.playing.draw(rng)
 
 
 @dataclass(frozen=True)

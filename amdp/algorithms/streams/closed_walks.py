@@ -48,6 +48,7 @@ class LeadingWalk:
     pursuit: Pursuit
     time: int
     state: int
+    oracle_calls: ClassVar[int] = 0
 
     @property
     def leader(self) -> ClosedWalk:

@@ -9,6 +9,7 @@ Both draw their noise once: full information and losses that do not look at the 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import log
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -37,6 +38,7 @@ class NoisyPolicies:
     rows: Floats = field(repr=False)  # [s, a, y]
     perturbed: Floats = field(repr=False)  # [n]
     at: Floats = field(repr=False)  # [n, s], where each would be in the next step, followed from the start
+    oracle_calls: ClassVar[int] = 0
 
     @cached_property
     def actions(self) -> Actions:
@@ -91,17 +93,17 @@ class PlannedLeader:
     total: Floats = field(repr=False)  # [t, s, a], losses so far and noise
     actions: Actions  # [s]
     at: Floats = field(repr=False)  # [s], where it would be in the next step
-    planned: int = 1  # questions to the oracle so far
+    oracle_calls: int = 1  # questions to the oracle so far
 
     @classmethod
-    def of(cls, planner: Planner, total: Floats, time: int, planned: int = 1) -> "PlannedLeader":
+    def of(cls, planner: Planner, total: Floats, time: int, oracle_calls: int = 1) -> "PlannedLeader":
         """For what is known at a step."""
         domain = planner.domain
         assert isinstance(domain.dynamics, SingleKernel)
         # A policy that is only feasible would be drawn from another law than the analysis speaks of.
         actions = planner.minimize(total[None]).require(Status.OPTIMAL).actions[0]
         moves = chains(rows_of(domain.dynamics), one_hot(actions, domain.shape[2])[None])
-        return cls(planner, total, actions, laws(moves, domain.initial, time, time + 1)[0, 0], planned)
+        return cls(planner, total, actions, laws(moves, domain.initial, time, time + 1)[0, 0], oracle_calls)
 
     def heard(self, table: Floats, time: int, luck: Luck) -> "PlannedLeader":
         """Ask again; a leader that pays nothing leads on."""
@@ -109,7 +111,7 @@ class PlannedLeader:
         total[time] += table
         states = np.arange(len(self.at))
         if self.at @ table[states, self.actions] > 0.0:
-            return self.of(self.planner, total, time + 1, self.planned + 1)
+            return self.of(self.planner, total, time + 1, self.oracle_calls + 1)
         domain = self.planner.domain
         assert isinstance(domain.dynamics, SingleKernel)
         return replace(self, total=total, at=multiply(self.at, rows_of(domain.dynamics)[states, self.actions]))
@@ -161,5 +163,5 @@ def ct_communicating(task: Task) -> SwitchingLeader:
 
 def ct_oracle(task: Task) -> SwitchingLeader:
     """Full information, a start with mass everywhere: a planning oracle, after Chandrasekaran and Tewari."""
-    oracle = "auto" if task.oracle == "dp" else task.oracle
-    return SwitchingLeader.tuned(StartNoise, stream(task), task.rounds, multiplier=task.multiplier, oracle=oracle)
+    settings: dict[str, Any] = {"multiplier": task.multiplier, "oracle": task.planning_oracle}
+    return SwitchingLeader.tuned(StartNoise, stream(task), task.rounds, **settings)

@@ -103,6 +103,7 @@ class BlockOfWalk:
     met: Floats = field(repr=False)  # [k], losses of each place, after the first `d` steps
     time: int
     state: int
+    oracle_calls: ClassVar[int] = 0
 
     @property
     def window(self) -> int:

@@ -34,6 +34,11 @@ class Leader(Protocol):
         """Its policy `[s]`."""
         ...
 
+    @property
+    def oracle_calls(self) -> int:
+        """How often a planning oracle was asked for the leader so far."""
+        ...
+
     def heard(self, table: Floats, time: int, luck: Luck) -> Self:
         """Who leads after the losses `[s, a]` of one more step; the last of its three numbers may decide."""
         ...
@@ -153,16 +158,16 @@ class Follower:
 
     domain: StationaryPolicies
     ways: Ways
-    leader: Any  # a Leader
+    leader: Leader
     entering: Entering
     luck: Luck = field(repr=False)
     time: int
     state: int
 
     @property
-    def planned(self) -> int:
-        """Questions of the leader to a planning oracle so far."""
-        return getattr(self.leader, "planned", 0)
+    def oracle_calls(self) -> int:
+        """How often the leader was asked of a planning oracle."""
+        return self.leader.oracle_calls
 
     def draw(self, rng: np.random.Generator) -> Policies:
         """The next choice `[s, a]`, without luck."""

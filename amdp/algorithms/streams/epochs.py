@@ -21,11 +21,12 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from amdp.algorithms.base import DistributionWithTrials
 from amdp.algorithms.estimators.base import WeightTimesLoss, WholeTable
 from amdp.algorithms.estimators.feedback import Bandit, Weights
 from amdp.algorithms.estimators.importance_weighting import ImportanceWeighting
 from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling, require_limit
-from amdp.algorithms.estimators.trials import Sampler, StationaryTrials
+from amdp.algorithms.estimators.trials import StationaryTrials
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge
@@ -93,7 +94,7 @@ class ReplayedResampling(WeightTimesLoss):
     def __post_init__(self) -> None:
         require_limit(self.limit)
 
-    def weigh(self, distribution: Sampler, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: DistributionWithTrials, segment: Segment, rng: np.random.Generator) -> Weights:
         """A count for each step."""
         seen = _epoch(segment)
         trials = StationaryTrials(distribution, lambda actions, _: self.entry.visits(seen, actions))
@@ -357,14 +358,14 @@ Tuned = TypeVar("Tuned", FtplTuning, HedgeTuning)
 def ftpl_infinite(task: Task, *, epochs: int | None = None, theorem: bool = False, exact: bool = False) -> EpochSetup:
     """FTPL over stationary policies in epochs; a policy that stays is followed on, for which no bound is proved."""
     tuning = _tuning(FtplTuning, task, PolicySwitching, epochs, theorem)
-    learner = tuning.exact_learner(_planner(task)) if exact else tuning.learner(_planner(task))
+    learner = tuning.exact_learner(task.planning_oracle) if exact else tuning.learner(task.planning_oracle)
     return EpochSetup(learner, tuning.entry, tuning.length, unproved=_silence("ftpl-infinite-renewed", exact))
 
 
 def ftpl_infinite_renewed(task: Task, *, epochs: int | None = None, theorem: bool = False) -> EpochSetup:
     """The paper's FTPL for streams (Algorithm 6): policies entered in every epoch, independent trials for each step."""
     tuning = replace(_tuning(FtplTuning, task, RenewedSwitching, epochs, theorem), window=0)
-    return EpochSetup(tuning.printed_learner(_planner(task)), tuning.entry, tuning.length, tuning.bound)
+    return EpochSetup(tuning.printed_learner(task.planning_oracle), tuning.entry, tuning.length, tuning.bound)
 
 
 def hedge_infinite(task: Task, *, epochs: int | None = None, theorem: bool = False, exact: bool = False) -> EpochSetup:
@@ -388,10 +389,6 @@ def _tuning(
         raise InvalidInput(f"total_delay = {task.total_delay}; an unbroken stream has no delays")
     tune = kind.tuned if theorem else kind.practical
     return tune(switching(domain.dynamics, domain.initial), epochs, task.multiplier)
-
-
-def _planner(task: Task) -> str | PlanningOracle:
-    return "auto" if task.oracle == "dp" else task.oracle
 
 
 def _silence(proved: str, exact: bool) -> str:

@@ -18,7 +18,7 @@ are those of `amdp.model.mixing.Mixing`.
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, log, sqrt
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -78,6 +78,7 @@ class Experts:
     domain: StationaryPolicies
     rule: Rule = field(repr=False)
     last: Segment | None = field(default=None, repr=False)  # the step just played
+    oracle_calls: ClassVar[int] = 0
 
     def draw(self, rng: np.random.Generator) -> Policies:
         """The policy `[s, a]`; the arena draws the action."""
@@ -156,6 +157,7 @@ class LateExperts:
     unlikely: int = 0  # steps whose state had a smaller chance, looking back: their estimates are larger than planned
     waiting: tuple[Floats, ...] = field(default=(), repr=False)  # Q of the last steps, the oldest first
     last: Segment | None = field(default=None, repr=False)  # the step just played
+    oracle_calls: ClassVar[int] = 0
 
     def draw(self, rng: np.random.Generator) -> Policies:
         """The policy `[s, a]`; the arena draws the action."""

@@ -60,7 +60,7 @@ class LazyChoice:
     actions: Actions = field(repr=False)  # [h, s], or [s] if it is stationary
     luck: Luck = field(repr=False)
     told: int = 0  # feedbacks so far
-    planned: int = 1  # questions to the oracle so far
+    oracle_calls: int = 1
 
     @classmethod
     def drawn(cls, planner: Planner, rate: float, rng: np.random.Generator) -> Self:
@@ -87,12 +87,14 @@ class LazyChoice:
 
     def bound_to(self, planner: Planner) -> Self:
         """The same losses and noise over other dynamics."""
-        return replace(self, planner=planner, actions=_leader(planner, self.sum), planned=self.planned + 1)
+        return replace(self, planner=planner, actions=_leader(planner, self.sum), oracle_calls=self.oracle_calls + 1)
 
     def _heard(self, table: Floats, first: int, uniform: float) -> Self:
-        heard, stays = self.sum.heard(table, first, uniform)
-        actions = self.actions if stays else _leader(self.planner, heard)
-        return replace(self, sum=heard, actions=actions, told=self.told + 1, planned=self.planned + (not stays))
+        updated, stays = self.sum.heard(table, first, uniform)
+        following = replace(self, sum=updated, told=self.told + 1)
+        if stays:
+            return following
+        return replace(following, actions=_leader(self.planner, updated), oracle_calls=self.oracle_calls + 1)
 
 
 @dataclass(frozen=True)
@@ -194,9 +196,7 @@ def fll(task: Task) -> LazyLeader | SwitchingLeader:
 
     A delay counts like more rounds [derived].
     """
-    settings: dict[str, Any] = {"multiplier": task.multiplier}
+    settings: dict[str, Any] = {"multiplier": task.multiplier, "oracle": task.planning_oracle}
     if isinstance(task.domain, MarkovPolicies):
-        longer = task.rounds + task.total_delay
-        return LazyLeader.tuned(task.domain, longer, oracle=task.oracle, **settings)
-    oracle = "auto" if task.oracle == "dp" else task.oracle
-    return SwitchingLeader.tuned(LazyPolicies, stream(task), task.rounds, oracle=oracle, **settings)
+        return LazyLeader.tuned(task.domain, task.rounds + task.total_delay, **settings)
+    return SwitchingLeader.tuned(LazyPolicies, stream(task), task.rounds, **settings)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import product
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from amdp.algorithms.estimators.importance_weighting import (
 )
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.occupancy.measures import PlayedPolicy
-from amdp.arrays import Floats
+from amdp.arrays import Floats, Policies
 from amdp.model.segments import Shape
 
 SHAPE = (2, 2, 2)
@@ -115,6 +116,11 @@ class Told:
 
     chances: Floats
     asked: list[Pairs] = field(default_factory=list)
+    domain: ClassVar[Any] = None
+    oracle_calls: ClassVar[int] = 0
+
+    def draw(self, rng: np.random.Generator) -> Policies:
+        raise NotImplementedError
 
     def visits(self, pairs: Pairs) -> Floats:
         self.asked.append(pairs)

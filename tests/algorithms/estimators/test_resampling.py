@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -11,11 +11,12 @@ from scipy import stats
 from worlds import box_around, random_kernel
 
 from amdp import BernsteinBox, InvalidInput, Kernel, MarkovPolicies, Pairs, Segment, one_hot
+from amdp.algorithms.base import Trials
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.feedback import Bandit, FullInformation, Weights
 from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
-from amdp.algorithms.estimators.trials import BatchedTrials, Trials
-from amdp.arrays import Actions, Floats
+from amdp.algorithms.estimators.trials import BatchedTrials
+from amdp.arrays import Actions, Floats, Policies
 from amdp.model.domains import Domain
 from amdp.model.dynamics import Dynamics
 from amdp.model.segments import Shape
@@ -36,6 +37,10 @@ class FewPolicies:
     table: Actions  # [i, h, s]
     chances: Floats  # [i]
     sampled: list[int] = field(default_factory=list)
+    oracle_calls: ClassVar[int] = 0
+
+    def draw(self, rng: np.random.Generator) -> Policies:
+        return one_hot(self.policies(rng)(1)[0], self.domain.shape[2])
 
     @property
     def trials(self) -> Trials:

@@ -471,7 +471,7 @@ def test_they_are_found_by_name_and_runs_repeat_themselves(name: str) -> None:
 @pytest.mark.parametrize("name", ["mdp-e", "mdp-exp3"])
 def test_one_action_is_nothing_to_learn(name: str) -> None:
     rows, sequence = rows_of(3, 1), random_losses(20, 3, 1)
-    who = learner(name, domain_of(rows, 20), 20)
+    who: Any = learner(name, domain_of(rows, 20), 20)
     assert who.rate == 0.0
     for one in rounds_of(who, rows, sequence):
         assert_array_equal(one.policy, np.ones((3, 1)))
@@ -512,7 +512,7 @@ def test_episodes_and_delays_are_refused(name: str) -> None:
         learner(name, MarkovPolicies(kernel), 20)
     with pytest.raises(InvalidInput, match="total_delay = 3"):
         learner(name, StationaryPolicies(kernel), 20, total_delay=3)
-    who = learner(name, StationaryPolicies(kernel), 20)
+    who: Any = learner(name, StationaryPolicies(kernel), 20)
     assert who.bound(StationaryPolicies(kernel), 20, 3) is None
     game = ArenaGame(Stepwise(kernel), random_losses(20, 3, 2), recorded(np.ones(20, dtype=int)), who.feedback)
     with pytest.raises(InvalidInput, match="feedback came late"):

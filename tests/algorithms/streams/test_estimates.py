@@ -1,7 +1,7 @@
 """Estimates that know of switches: their chances and means by enumeration of everything that can happen."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from amdp.algorithms.estimators.trials import StationaryTrials
 from amdp.algorithms.hedge import Mixture, experts
 from amdp.algorithms.streams.epochs import EnteredWeighting, ReplayedResampling, SkipSwitchWindow
 from amdp.algorithms.streams.switching import Epoch, PolicySwitching, RenewedSwitching
-from amdp.arrays import Floats
+from amdp.arrays import Floats, Policies
 from amdp.model.chains import rows_of, stationary_costs, stationary_visits
 from amdp.model.segments import Pairs, Place
 from amdp.verification.stream_estimates import followed
@@ -64,6 +64,10 @@ class Dice:
 
     domain: StationaryPolicies
     chances: Floats
+    oracle_calls: ClassVar[int] = 0
+
+    def draw(self, rng: np.random.Generator) -> Policies:
+        return one_hot(self.policies(rng)(1)[0], self.domain.shape[2])
 
     def policies(self, rng: np.random.Generator) -> Any:
         every = every_policy(3, 2)

@@ -10,14 +10,24 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import softmax
 
 from algorithms.streams.streams import TryAll, every_policy, iid_losses, parked_entry
-from amdp import InvalidInput, Kernel, MarkovPolicies, Planner, PlanningOracle, StationaryPolicies, evaluate, instances
+from amdp import (
+    InvalidInput,
+    Kernel,
+    MarkovPolicies,
+    Planner,
+    PlanningOracle,
+    StationaryPolicies,
+    UnsupportedDomain,
+    evaluate,
+    instances,
+)
 from amdp.algorithms.estimators.feedback import Bandit
 from amdp.algorithms.estimators.importance_weighting import ImportanceWeighting
 from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge
-from amdp.algorithms.named import learner
+from amdp.algorithms.named import epoch_learner, learner
 from amdp.algorithms.streams.epochs import (
     FtplTuning,
     HedgeTuning,
@@ -260,7 +270,7 @@ def test_recipes_tune_for_the_whole_stream_or_for_given_epochs() -> None:
     bolder = hedge_infinite(Task(domain, 400, multiplier=2.0)).learner
     assert isinstance(bolder, Hedge)
     assert bolder.rate == pytest.approx(2.0 * HedgeTuning.practical(PolicySwitching(domain.dynamics)).rate)
-    assert learner("hedge-infinite", domain, 400, multiplier=2.0).learner == bolder
+    assert epoch_learner("hedge-infinite", domain, multiplier=2.0).learner == bolder
     theorem = hedge_infinite(Task(domain, 400), theorem=True).learner
     assert theorem == HedgeTuning.tuned(PolicySwitching(domain.dynamics)).learner()
 
@@ -268,8 +278,8 @@ def test_recipes_tune_for_the_whole_stream_or_for_given_epochs() -> None:
 def test_the_printed_algorithms_have_names() -> None:
     """Policies entered in every epoch, trials of its own for each step, no step ignored, and the bound for `W = 0`."""
     domain = StationaryPolicies(parked_entry(400).kernel)
-    ftpl = learner("ftpl-infinite-renewed", domain, 400, oracle=TryAll(), epochs=10)
-    hedge = learner("hedge-infinite-renewed", domain, 400, epochs=10)
+    ftpl = epoch_learner("ftpl-infinite-renewed", domain, oracle=TryAll(), epochs=10)
+    hedge = epoch_learner("hedge-infinite-renewed", domain, epochs=10)
     entry = RenewedSwitching(domain.dynamics)
     wanted = replace(FtplTuning.practical(entry, 10), window=0)
     assert ftpl.learner == Ftpl(Laplace(wanted.rate), GeometricResampling(wanted.limit), TryAll())
@@ -282,13 +292,29 @@ def test_the_printed_algorithms_have_names() -> None:
         game = ArenaGame(Continuing(made.entry, made.length), iid_losses(400, 3, 2))
         rounds = list(play(game, made.learner, domain, Streams.from_seed(1)))
         assert all(len(one.entering.states) >= entry.routes.length for one in rounds[1:])
-    theorem = learner("hedge-infinite-renewed", domain, 400, theorem=True)
-    assert theorem.learner.rate == HedgeTuning.tuned(entry).rate
+    theorem = epoch_learner("hedge-infinite-renewed", domain, theorem=True).learner
+    assert isinstance(theorem, Hedge)
+    assert theorem.rate == HedgeTuning.tuned(entry).rate
 
 
 def test_episodic_parameters_are_refused_for_stationary_policies() -> None:
     with pytest.raises(InvalidInput, match="see FtplTuning"):
         Ftpl.tuned(StationaryPolicies(parked_entry(40).kernel), 10, oracle=TryAll())
+
+
+def test_names_of_the_other_kind_are_refused() -> None:
+    domain = StationaryPolicies(parked_entry(400).kernel)
+    with pytest.raises(InvalidInput, match=r"ftpl-infinite plays a stream in epochs; build it with .*epoch_learner"):
+        learner("ftpl-infinite", domain, 400)
+    with pytest.raises(InvalidInput, match="ct-communicating does not play in epochs"):
+        epoch_learner("ct-communicating", domain)
+
+
+def test_an_oracle_that_does_not_solve_stationary_policies_is_never_replaced() -> None:
+    domain = StationaryPolicies(parked_entry(400).kernel)
+    for name in ("ftpl-infinite", "ftpl-infinite-renewed"):
+        with pytest.raises(UnsupportedDomain, match="BackwardInduction does not solve StationaryPolicies"):
+            epoch_learner(name, domain, oracle="dp")
 
 
 def test_recipes_refuse_episodes_and_delays() -> None:

@@ -4,10 +4,11 @@ import sys
 import numpy as np
 import pytest
 
+from amdp import instances
 from amdp.errors import InvalidInput
-from amdp.instances import Instance, build, standard
+from amdp.instances import Instance, build, continuing, standard
 from amdp.instances.base import Scale, repeated
-from amdp.model.domains import MarkovPolicies
+from amdp.model.domains import MarkovPolicies, StationaryPolicies
 from amdp.model.transitions import Kernel
 from amdp.oracles.base import plan
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
@@ -73,3 +74,25 @@ def test_nan_costs_are_refused_also_in_a_repeated_table() -> None:
 def test_importing_the_worlds_does_not_import_gymnasium() -> None:
     code = "import sys, amdp.instances; sys.exit('gymnasium' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", standard() | continuing())
+def test_every_short_name_is_a_function_with_the_same_world(name: str) -> None:
+    built, called = build(name), getattr(instances, name.replace("-", "_"))()
+    assert isinstance(called, Instance)
+    assert (called.name, called.shape, called.initial) == (built.name, built.shape, built.initial)
+    np.testing.assert_array_equal(called.costs, built.costs)
+
+
+def test_random_worlds_take_a_seed_or_a_generator() -> None:
+    seeded, drawn = (instances.random_dense(2, 3, 2, seed=seed) for seed in (7, np.random.default_rng(7)))
+    np.testing.assert_array_equal(seeded.costs, drawn.costs)
+    with pytest.raises(InvalidInput, match="seed = -1; it must be a whole number, at least 0"):
+        instances.tiny(seed=-1)
+
+
+def test_an_instance_has_markov_and_stationary_policies() -> None:
+    ring = instances.waiting_ring(n_steps=8)
+    assert isinstance(ring.stationary, StationaryPolicies)
+    assert isinstance(ring.domain, MarkovPolicies)
+    assert ring.stationary.dynamics is ring.domain.dynamics is ring.kernel

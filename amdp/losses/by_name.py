@@ -13,7 +13,7 @@ from amdp.arrays import Floats, floats
 from amdp.errors import InvalidInput
 from amdp.losses import adversaries
 from amdp.losses.base import CalledLosses, CheckedLosses, LossSequence, round_rng
-from amdp.losses.walks import multi_scale_walk, wandering
+from amdp.losses.random_walks import multi_scale_walk, wandering
 from amdp.model.segments import Shape
 
 

@@ -1,0 +1,85 @@
+"""The built-in worlds by short name: `build("river-swim", n_states=4)` is `river_swim(n_states=4)`."""
+
+from collections.abc import Callable
+from inspect import Parameter, Signature, signature
+from typing import Any
+
+from amdp import options, registry
+from amdp.errors import InvalidInput
+from amdp.instances.base import Instance
+from amdp.instances.classic import forest, grid, lock, river_swim
+from amdp.instances.communicating import (
+    random_entered,
+    random_ergodic,
+    random_parked,
+    server_farm,
+    swinging_ring,
+    swinging_star,
+    waiting_ring,
+    waiting_star,
+)
+from amdp.instances.hard import switching_bandit, switching_ring
+from amdp.instances.operations import inventory, queue
+from amdp.instances.random_worlds import random_dense, random_layered, random_sparse, tiny
+
+World = Callable[..., Instance]  # settings by keyword
+
+EPISODIC = (tiny, river_swim, grid, lock, forest, random_dense, random_sparse, random_layered, inventory, queue)
+COMMUNICATING = (
+    random_parked,
+    random_entered,
+    server_farm,
+    waiting_ring,
+    swinging_ring,
+    waiting_star,
+    swinging_star,
+    random_ergodic,
+    switching_bandit,
+    switching_ring,
+)
+
+
+def standard() -> dict[str, World]:
+    """The functions that build worlds for episodes, by short name."""
+    return {_short_name(world): _by_keyword(world) for world in EPISODIC}
+
+
+def continuing() -> dict[str, World]:
+    """The functions that build worlds for an infinite horizon, by short name: homogeneous and communicating."""
+    return {_short_name(world): _by_keyword(world) for world in COMMUNICATING}
+
+
+def build(name: str, **settings: Any) -> Instance:
+    """The world of that name, with settings by keyword."""
+    found = world(name)
+    registry.require_options(name, found, settings)
+    options.require_kinds(name, found, settings)
+    return found(**settings)
+
+
+def world(name: str) -> World:
+    """The function that builds the world of that name."""
+    known = standard() | continuing()
+    if name not in known:
+        raise InvalidInput(f"no instance {name!r}; known names: {', '.join(known)}")
+    return known[name]
+
+
+def _short_name(world: World) -> str:
+    return world.__name__.replace("_", "-")
+
+
+def _by_keyword(world: World) -> World:
+    """The function with all of its parameters by keyword, as specs name them; a seed is a whole number there."""
+    parameters = {
+        name: parameter.replace(kind=Parameter.KEYWORD_ONLY) for name, parameter in signature(world).parameters.items()
+    }
+    if "seed" in parameters:
+        parameters["seed"] = parameters.pop("seed").replace(annotation=int)
+
+    def build_by_keyword(**settings: Any) -> Instance:
+        return world(**settings)
+
+    build_by_keyword.__signature__ = Signature(list(parameters.values()))  # type: ignore[attr-defined]
+    build_by_keyword.__doc__ = world.__doc__
+    return build_by_keyword
