@@ -40,17 +40,6 @@ RADII: dict[str, Callable[..., Radius]] = {
 TOLD: dict[type[Feedback], str] = {Bandit: "bandit", FullInformation: "full"}
 
 
-class Misfit(UnsupportedDomain):
-    """A part of the settings, of the learner or of the game, does not fit the other's kind of problem."""
-
-    def __init__(self, message: str, part: str) -> None:
-        super().__init__(message)
-        self.part = part
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.part)
-
-
 @dataclass(frozen=True, eq=False)
 class Match:
     """A game, who plays it, and what the player is told of the arena."""
@@ -127,14 +116,14 @@ def _require_ready(match: Match) -> None:
     for part, (one, domain) in planners.items():
         planner = oracle(one) if isinstance(one, str) else one
         if planner is not None and not planner.supports(domain):
-            raise Misfit(f"{type(planner).__name__} does not solve {describe(domain)}", part)
+            raise UnsupportedDomain(f"{type(planner).__name__} does not solve {describe(domain)}", part)
         if planner is not None:
             registry.require(type(planner).__name__, planner.requires)
     chosen = getattr(match.learner, "projection", None)
     projector = projection(chosen) if isinstance(chosen, str) else chosen
     if projector is not None and not projector.supports(match.domain):
         reason = f"{type(projector).__name__} does not project onto {describe(match.domain)}{_remedy(match.domain)}"
-        raise Misfit(reason, "projection")
+        raise UnsupportedDomain(reason, "projection")
     if isinstance(match.learner, Hedge) and count_policies(match.domain) > match.learner.limit:
         count = f"{float(count_policies(match.domain)):.3g}"
         raise InvalidInput(f"Hedge would list {count} policies, more than its limit of {match.learner.limit}")
@@ -169,7 +158,7 @@ def world(game: GameSettings) -> Instance:
     if game.steps is not None:
         if fixed.get("n_steps", game.steps) != game.steps:
             raise InvalidInput(
-                f"n_steps = {fixed['n_steps']}; an unbroken stream has as many as its game, {game.steps}: leave it out"
+                f"{fixed['n_steps']}; an unbroken stream has as many as its game, {game.steps}: leave it out", "n_steps"
             )
         fixed["n_steps"] = game.steps
     return build(given.name, **fixed)
@@ -215,17 +204,17 @@ def build_delays(game: GameSettings, seed: int) -> Delays | None:
     if game.steps is None:
         return late
     if late.total:
-        raise InvalidInput(f"delay = {game.delay!r}; an unbroken stream is played without delays")
+        raise InvalidInput(f"{game.delay!r}; an unbroken stream is played without delays", "delay")
     return None
 
 
 def told(game: GameSettings, instance: Instance) -> Domain:
     """What the learner knows of the dynamics."""
     if game.radius not in RADII:
-        raise InvalidInput(f"radius = {game.radius!r}; known names: {', '.join(RADII)}")
+        raise InvalidInput(f"{game.radius!r}; known names: {', '.join(RADII)}", "radius")
     if game.steps is not None:
         if game.unknown:
-            raise InvalidInput("unknown = true; an unbroken stream is played with known transitions")
+            raise InvalidInput("true; an unbroken stream is played with known transitions", "unknown")
         return StationaryPolicies(instance.kernel, instance.initial)
     if not game.unknown:
         return instance.domain
@@ -236,23 +225,16 @@ def told(game: GameSettings, instance: Instance) -> Domain:
 def _player(chosen: LearnerSettings, domain: Domain, length: int, total_delay: int) -> Learner[Any] | EpochSetup:
     usual = "auto" if isinstance(domain, StationaryPolicies) else "dp"
     planner, projector = _oracle(chosen.oracle), _projection(chosen.projection)
-    try:
-        made: Learner[Any] | EpochSetup = learner(
-            chosen.name,
-            domain,
-            length,
-            total_delay,
-            planner or usual,
-            chosen.multiplier,
-            projector or "newton",
-            **chosen.settings,
-        )
-    except UnsupportedDomain as problem:
-        # A recipe that binds an oracle meets its refusal, which begins with its name.
-        for part, one in (("oracle", planner), ("projection", projector)):
-            if one is not None and str(problem).startswith(f"{type(one).__name__} "):
-                raise Misfit(str(problem), part) from problem
-        raise
+    made: Learner[Any] | EpochSetup = learner(
+        chosen.name,
+        domain,
+        length,
+        total_delay,
+        planner or usual,
+        chosen.multiplier,
+        projector or "newton",
+        **chosen.settings,
+    )
     return made
 
 
