@@ -83,16 +83,22 @@ def require_index(name: str, index: int, size: int) -> None:
     """Refuse what is not a whole number of `0 .. size - 1`."""
     require_whole(name, index)
     if not 0 <= index < size:
-        raise InvalidInput(f"{name} = {index}; it must be between 0 and {size - 1}")
+        raise InvalidInput(f"{index}; it must be between 0 and {size - 1}", name)
 
 
 def require_whole(name: str, value: object, least: int | None = None, most: int | None = None) -> None:
     """Refuse what is not a whole number, or lies outside the given ends."""
     if not isinstance(value, int | np.integer):
-        raise InvalidInput(f"{name} = {value!r}; it must be a whole number")
+        raise InvalidInput(f"{value!r}; it must be a whole number", name)
     if (least is not None and value < least) or (most is not None and value > most):
         ends = f"at least {least}" if most is None else f"{least} .. {most}"
-        raise InvalidInput(f"{name} = {value!r}; it must be a whole number, {ends}")
+        raise InvalidInput(f"{value!r}; it must be a whole number, {ends}", name)
+
+
+def require_positive(name: str, value: float) -> None:
+    """Refuse what is not a finite number above 0."""
+    if not 0.0 < value < np.inf:
+        raise InvalidInput(f"{value}; it must be above 0 and finite", name)
 
 
 def require_room(name: str, shape: Sequence[int], copies: int = 1, remedy: str = "", itemsize: int = 8) -> None:
@@ -128,7 +134,7 @@ def in_each_step(name: str, step: Floats, n_steps: int) -> Floats:
     """`n_steps` times the same array, along a new first axis, without a copy."""
     require_whole("n_steps", n_steps, 1)
     if n_steps * max(step.nbytes, 1) >= ADDRESSES:
-        raise InvalidInput(f"n_steps = {n_steps}; {name} of so many steps has more entries than can be counted")
+        raise InvalidInput(f"{n_steps}; {name} of so many steps has more entries than can be counted", "n_steps")
     return np.broadcast_to(step, (n_steps, *step.shape))
 
 

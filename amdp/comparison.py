@@ -9,7 +9,7 @@ from typing import Any
 from amdp.errors import InvalidInput
 from amdp.experiments.engines import LocalPool
 from amdp.experiments.frame import frame
-from amdp.experiments.plan import origin
+from amdp.experiments.manifest import origin
 from amdp.experiments.runner import Outcome, run
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store

@@ -1,7 +1,7 @@
 """Every exception that amdp raises on purpose.
 
 AmdpError
-├── InvalidInput (ValueError)        names the array, the index, the value, the rule
+├── InvalidInput (ValueError)        names the array, the index, the value, the rule; `field` is the argument
 │   └── EmptyConfidenceSet           a row of a box holds no distribution
 ├── OracleError
 │   ├── UnsupportedDomain            refused at bind
@@ -15,9 +15,18 @@ AmdpError
 class AmdpError(Exception):
     """The root: catch it to catch everything below."""
 
+    field: str | None = None  # the argument or option to blame, where that is known
+
 
 class InvalidInput(AmdpError, ValueError):
-    """An argument breaks a rule; the message names the place, the value and the rule."""
+    """An argument breaks a rule; the message names the place, the value and the rule.
+
+    With a `field` the text is `field = detail`, and `detail` is the value and the rule.
+    """
+
+    def __init__(self, detail: str, field: str | None = None) -> None:
+        super().__init__(f"{field} = {detail}" if field else detail)
+        self.detail, self.field = detail, field
 
 
 class EmptyConfidenceSet(InvalidInput):
@@ -30,6 +39,10 @@ class OracleError(AmdpError):
 
 class UnsupportedDomain(OracleError):
     """The oracle does not solve this kind of domain; raised when it is bound."""
+
+    def __init__(self, message: str, field: str | None = None) -> None:
+        super().__init__(message)
+        self.field = field
 
 
 class Unsolved(OracleError):

@@ -19,40 +19,40 @@ KINDS: dict[Any, str] = {int: "a whole number", float: "a number", bool: "true o
 LARGEST = 2**63  # from which on a whole number is none of numpy's
 
 
-def usual(found: Any) -> dict[str, Any]:
-    """The options of a function by keyword only, or of a dataclass, and their values if nothing is said."""
-    if is_dataclass(found):
-        return {field.name: field.default for field in fields(found) if field.init}
-    return {name: given.default for name, given in _by_keyword(found).items()}
+def defaults(target: Any) -> dict[str, Any]:
+    """The default value of each option: a keyword-only parameter of a function, or a field of a dataclass."""
+    if is_dataclass(target):
+        return {field.name: field.default for field in fields(target) if field.init}
+    return {name: parameter.default for name, parameter in _by_keyword(target).items()}
 
 
-def kinds(found: Any) -> dict[str, Any]:
+def annotations(target: Any) -> dict[str, Any]:
     """The annotation of each option."""
-    if is_dataclass(found):
-        return {field.name: field.type for field in fields(found) if field.init}
-    return {name: given.annotation for name, given in _by_keyword(found).items()}
+    if is_dataclass(target):
+        return {field.name: field.type for field in fields(target) if field.init}
+    return {name: parameter.annotation for name, parameter in _by_keyword(target).items()}
 
 
-def misfit(kind: Any, value: Any) -> str | None:
-    """What a value should be, if it is not of that kind; only plain kinds are judged."""
-    if get_origin(kind) is Sequence or kind in (ArrayLike, ArrayLike | None):
+def type_mismatch(annotation: Any, value: Any) -> str | None:
+    """What a value should be, such as `a whole number`, if its type does not fit; only plain types are judged."""
+    if get_origin(annotation) is Sequence or annotation in (ArrayLike, ArrayLike | None):
         return None if isinstance(value, list | tuple) else "a list"
-    allowed = get_args(kind) if isinstance(kind, UnionType) else (kind,)
-    if any(one not in (*KINDS, NoneType) for one in allowed):
+    allowed = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    if any(kind not in (*KINDS, NoneType) for kind in allowed):
         return None
     accepted = [*allowed, int] if float in allowed else allowed
     if type(value) is int and not fits(int, value):
         return "a number of at most 64 bits"
     if type(value) in accepted:
         return None
-    return " or ".join(KINDS[one] for one in allowed if one is not NoneType)
+    return " or ".join(KINDS[kind] for kind in allowed if kind is not NoneType)
 
 
-def require_kinds(name: str, found: Any, options: Mapping[str, Any]) -> None:
-    """Refuse the first option whose value is of another kind than its annotation says."""
-    known = kinds(found)
+def require_kinds(name: str, target: Any, options: Mapping[str, Any]) -> None:
+    """Refuse the first option whose value is of another type than its annotation says."""
+    known = annotations(target)
     for option, value in options.items():
-        expected = misfit(known.get(option), value)
+        expected = type_mismatch(known.get(option), value)
         if expected:
             raise InvalidInput(f"{name!r}: {option} = {quoted(value)}; it must be {expected}")
 
@@ -64,16 +64,16 @@ def fits(kind: Any, value: Any) -> bool:
     """
     origin, inside = get_origin(kind), get_args(kind)
     if isinstance(kind, UnionType):
-        return any(fits(one, value) for one in inside)
+        return any(fits(member, value) for member in inside)
     if origin is list:
-        return isinstance(value, list) and all(fits(inside[0], one) for one in value)
+        return isinstance(value, list) and all(fits(inside[0], item) for item in value)
     if origin is tuple:
         each = inside[:1] * len(value) if inside[-1] is ... else inside
         return type(value) is tuple and len(each) == len(value) and all(map(fits, each, value))
     if origin in (dict, Mapping):
         return isinstance(value, Mapping) and all(fits(inside[0], k) and fits(inside[1], v) for k, v in value.items())
     if is_dataclass(value):
-        return isinstance(value, kind) and all(fits(one, getattr(value, name)) for name, one in _hints(kind).items())
+        return isinstance(value, kind) and all(fits(hint, getattr(value, name)) for name, hint in _hints(kind).items())
     if kind is float:
         return (type(value) is float and isfinite(value)) or fits(int, value)
     if kind is int:
@@ -84,7 +84,7 @@ def fits(kind: Any, value: Any) -> bool:
 def generator(seed: int) -> np.random.Generator:
     """The generator of a seed of at least 0."""
     if seed < 0:
-        raise InvalidInput(f"seed = {seed}; it must be a whole number, at least 0")
+        raise InvalidInput(f"{seed}; it must be a whole number, at least 0", "seed")
     return np.random.default_rng(seed)
 
 
@@ -93,5 +93,6 @@ def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _by_keyword(found: Any) -> dict[str, Parameter]:
-    return {name: given for name, given in signature(found).parameters.items() if given.kind is given.KEYWORD_ONLY}
+def _by_keyword(function: Any) -> dict[str, Parameter]:
+    parameters = signature(function).parameters.items()
+    return {name: parameter for name, parameter in parameters if parameter.kind is Parameter.KEYWORD_ONLY}

@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 from amdp import arrays, losses, text
 from amdp.cli import app
 from amdp.errors import InvalidInput, SpecError
+from amdp.experiments import manifest
 from amdp.experiments.engines import DaskCluster
 from amdp.experiments.execution import execute
 from amdp.experiments.frame import write_csv
-from amdp.experiments.plan import origin, recalled, written
 from amdp.experiments.record import SEALED, Record, _sum
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings, canonical
 from amdp.experiments.spec import Spec
@@ -453,12 +453,12 @@ PLANS = [
 def test_a_plan_with_wrong_values_is_not_used(tmp_path: Path, record: Record, path: str, value: Any) -> None:
     spec = Spec.parse(SPEC)
     with Store(tmp_path) as store:
-        store.prepare(spec.titled, written(spec))
+        store.prepare(spec.titled, manifest.dump(spec))
         store.write(record)
-        assert origin(store.spec) is None  # the text has no folder of its own
+        assert manifest.origin(store.spec) is None  # the text has no folder of its own
         store.plan.write_text(json.dumps(put(json.loads(store.plan.read_bytes()), path, value)))
-        assert origin(store.spec) is None
-        found = recalled(tmp_path)
+        assert manifest.origin(store.spec) is None
+        found = manifest.load(tmp_path)
     assert (found.title, found.seeds, found.games, found.pairs) == (spec.title, spec.seeds, spec.games, spec.pairs)
     assert CliRunner().invoke(app, ["results", str(tmp_path)]).stdout.count(record.id) == 2
 

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -157,7 +158,39 @@ def test_a_wrong_learner_is_refused_before_the_game_begins() -> None:
         amdp.play(game, "ftpl", ratte=1.0)
     with pytest.raises(amdp.InvalidInput, match="settings are for learners by name"):
         amdp.play(game, Ftpl.tuned(game.domain, 5), multiplier=2.0)
+    with pytest.raises(amdp.InvalidInput, match="multiplier = 0"):
+        amdp.play(game, "ftpl", multiplier=0.0)
     with pytest.raises(amdp.InvalidInput, match="understands full feedback"):
         amdp.play(amdp.Game("tiny", rounds=5, feedback="bandit"), "fpl")
     with pytest.raises(amdp.UnsupportedDomain, match="does not solve"):
         amdp.play(game, "ftpl", oracle="milp")
+
+
+SMALL: dict[str, Any] = {
+    "games": [{"instance": "tiny", "episodes": 8}],
+    "learners": [{"name": "ftpl-shared"}, {"name": "uniform"}],
+}
+
+
+def test_a_comparison_is_a_dictionary_lists_or_a_file(tmp_path: Path) -> None:
+    by_dict = amdp.compare({**SMALL, "seeds": 2}, out=tmp_path / "dict", workers=1)
+    frame = by_dict.frame()
+    assert len(set(frame["id"])) == 4
+    by_lists = amdp.compare(out=tmp_path / "lists", games=SMALL["games"], learners=["ftpl-shared", "uniform"], seeds=2)
+    assert by_lists.frame().equals(frame)
+    spec = tmp_path / "spec.toml"
+    spec.write_text(
+        'seeds = 2\n[[games]]\ninstance = "tiny"\nepisodes = 8\n'
+        '[[learners]]\nname = "ftpl-shared"\n[[learners]]\nname = "uniform"\n'
+    )
+    again = amdp.compare(spec, out=tmp_path / "dict", workers=1)
+    assert (again.outcome.found, again.outcome.played) == (4, 0)
+    assert by_dict.report().page.exists()
+    assert "4 runs" in repr(by_dict)
+
+
+def test_a_comparison_needs_a_spec_or_games_and_learners(tmp_path: Path) -> None:
+    with pytest.raises(amdp.InvalidInput, match="give either a spec, or games and learners"):
+        amdp.compare(out=tmp_path)
+    with pytest.raises(amdp.SpecError, match=r"games\[0\].instance"):
+        amdp.compare(out=tmp_path, games=["tinny"], learners=["ftpl"])

@@ -202,7 +202,7 @@ def require_delay(total_delay: int) -> int:
 def require_rate(rate: float) -> float:
     """Refuse a rate that is negative or not finite; at rate 0 nothing is learned."""
     if not 0.0 <= rate < np.inf:
-        raise InvalidInput(f"rate = {rate}; it must be finite and not negative")
+        raise InvalidInput(f"{rate}; it must be finite and not negative", "rate")
     return rate
 
 
@@ -210,7 +210,7 @@ def chance_of_failure(rounds: int, delta: float | None) -> float:
     """`delta`, or `1 / rounds`."""
     chance = 1.0 / require_rounds(rounds) if delta is None else delta
     if not 0.0 < chance <= 1.0:
-        raise InvalidInput(f"delta = {chance}; it must be above 0 and at most 1")
+        raise InvalidInput(f"{chance}; it must be above 0 and at most 1", "delta")
     return chance
 
 

@@ -60,7 +60,7 @@ class Doubling(ABC):
         require_whole("first", self.first)
         # Twice nothing is nothing: such a learner would start again for ever.
         if self.first < 1:
-            raise InvalidInput(f"first = {self.first}; it must be at least 1")
+            raise InvalidInput(f"{self.first}; it must be at least 1", "first")
 
     @abstractmethod
     def used(self, life: Life) -> int:

@@ -14,9 +14,9 @@ from rich.table import Table
 from amdp.commands.refusals import INTERRUPTED, clear_errors, interruptible
 from amdp.commands.screen import Screen, complain
 from amdp.errors import AmdpError, InvalidInput
+from amdp.experiments import manifest
 from amdp.experiments.engines import DaskCluster, Engine, LocalPool
 from amdp.experiments.frame import asked
-from amdp.experiments.plan import origin
 from amdp.experiments.progress import watcher
 from amdp.experiments.runner import Outcome, Shard, run
 from amdp.experiments.spec import Planned, Role, Spec
@@ -50,7 +50,7 @@ def compare(
     """
     with clear_errors(), Store(out) as store:
         with interruptible() as stop:
-            wanted = Spec.load(spec, origin(spec))
+            wanted = Spec.load(spec, manifest.origin(spec))
             shown = watcher(Screen(stderr=True), quiet)
             outcome = run(wanted, store, _engine(workers, dask), shown, Shard.parse(shard), retry_failed, stop)
         page = None if no_report else _report(wanted, store, outcome)

@@ -45,7 +45,7 @@ def _first_line(made: Any) -> str:
 
 
 def _settings(made: Any) -> dict[str, Any]:
-    return {"settings": options.usual(made)}
+    return {"settings": options.defaults(made)}
 
 
 def _print(rows: list[dict[str, Any]], as_json: bool) -> None:

@@ -10,7 +10,7 @@ import typer
 from amdp.commands.refusals import clear_errors
 from amdp.commands.screen import Screen, complain
 from amdp.errors import InvalidInput
-from amdp.experiments.plan import recalled
+from amdp.experiments import manifest
 from amdp.experiments.storage import Store
 from amdp.report import Look, MeanBand, MedianBand, Results, write_results
 from amdp.report.figures import FORMATS
@@ -44,7 +44,7 @@ def report(
         if not store.spec.exists():
             raise InvalidInput(f"{folder} has no spec.toml; give a folder that `amdp compare` wrote")
         look = Look(BANDS[band], raw, tuple(dict.fromkeys(name.strip() for name in formats.split(",") if name.strip())))
-        results = Results.gather(recalled(folder), store)
+        results = Results.gather(manifest.load(folder), store)
         written = write_results(results, out or folder / "report", look)
     for problem in store.broken.values():
         complain(f"left out: {problem}")

@@ -13,8 +13,8 @@ import typer
 from amdp.commands.refusals import clear_errors
 from amdp.commands.screen import complain
 from amdp.errors import InvalidInput
+from amdp.experiments import manifest
 from amdp.experiments.frame import asked, columns, write_csv, write_parquet
-from amdp.experiments.plan import recalled
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
 
@@ -46,7 +46,7 @@ def results(
         if out is None and (form is Format.PARQUET or as_json):
             raise InvalidInput("give --out FILE: only a CSV alone is printed")
         store = Store(folder)
-        spec = recalled(folder)
+        spec = manifest.load(folder)
         if out is None:
             write_csv(spec, store, sys.stdout, timings)
         else:

@@ -1,13 +1,17 @@
 """Where runs are played: processes of this machine, a Dask cluster, or any executor of the standard library.
 
 A run's result depends on its settings alone, so that an engine decides only when it is there.
+
+Libraries of process pools were tried for `LocalPool` and not taken. The workers of a pebble pool share one pipe and its
+locks, and a worker that is killed at the wrong moment breaks the pool for all; loky ends all runs with one worker.
 """
 
+import ctypes
 import os
 import re
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -15,8 +19,10 @@ from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnContext
 from threading import Lock, Thread
 from typing import Any, Protocol, Self
+from weakref import WeakKeyDictionary
 
 from amdp import registry
 from amdp.arrays import require_whole
@@ -40,17 +46,14 @@ ONE_THREAD = dict.fromkeys(
     "1",
 )
 MOST_WORKERS = 4096
-STILLBORN = 5  # workers in a row that end before they do anything
+FAILED_STARTS = 5  # workers in a row that end before they have started
 GUARD = 'a script that plays runs must do so under `if __name__ == "__main__":`, because each worker imports it'
-UNBORN, IDLE = -2.0, -1.0  # no worker yet; no run
-AHEAD = 2  # runs that each worker of a cluster is given, so that it need not wait for the next one
-CONNECTING = "10s"
+RUNS_AHEAD = 2  # that each worker of a cluster is given, so that it need not wait for the next one
+CONNECTION_TIMEOUT = "10s"
 ADDRESS = re.compile(
     r"((tcp|tls|ucx|wss?)://)?(\[[0-9a-fA-F:.%]+\]|[^\s/:\[\]]+):\d{1,5}(/\S*)?|inproc://[^\s/]+/\d+/\d+"
 )
-LOOK_AGAIN = 5.0  # seconds after which the workers of a cluster are counted anew
-
-MakePool = Callable[[int], ProcessPoolExecutor]
+RECOUNT_SECONDS = 5.0  # after which the workers of a cluster are counted anew
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ class Playing:
 
     @property
     def share(self) -> float:
-        """Of its rounds, how many are played, from 0 to 1."""
+        """The share of its rounds that are played, from 0 to 1."""
         return self.rounds / self.total if self.total else 0.0
 
 
@@ -109,37 +112,31 @@ class LocalPool:
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        self.workers = cores() if workers is None else workers
-        require_whole("workers", self.workers, 1, MOST_WORKERS)
+        self.capacity = cores() if workers is None else workers  # a run for each worker
+        require_whole("workers", self.capacity, 1, MOST_WORKERS)
         self.notes: list[str] = []
-        self._context = get_context("spawn")
-        self._lanes: list[_Lane] = []
-        self._stillborn = 0
-        self._blameless: set[Future[Record]] = set()
-
-    @property
-    def capacity(self) -> int:
-        """A run for each worker."""
-        return self.workers
+        self._workers: list[_Worker] = []
+        self._worker_of: WeakKeyDictionary[Future[Record], _Worker] = WeakKeyDictionary()
+        self._failed_starts = 0
 
     def __enter__(self) -> Self:
         if getattr(current_process(), "_inheriting", False):  # a worker that still imports its script
             raise InvalidInput(GUARD)
-        self._before = {name: os.environ.get(name) for name in ONE_THREAD}
+        self._environment = {name: os.environ.get(name) for name in ONE_THREAD}
         os.environ.update(ONE_THREAD)  # numpy reads them as a worker imports it, before any code of ours
-        self._theirs, self._mine = self._context.Pipe(duplex=False)
-        self._board = self._context.RawArray("d", self.workers * _Cell.SIZE)
-        self._lanes = [_Lane(self._new_pool, self._replace_pool, i) for i in range(self.workers)]
+        self._context = get_context("spawn")
+        self._workers_end, self._runners_end = self._context.Pipe(duplex=False)
+        self._workers = [self._new_worker() for _ in range(self.capacity)]
         return self
 
     def __exit__(self, *problem: object) -> None:
-        if any(lane.busy for lane in self._lanes):
-            self._mine.close()  # the workers see it, and go
-        for lane in self._lanes:
-            lane.close()
-        self._mine.close()
-        self._theirs.close()
-        for name, value in self._before.items():
+        if any(worker.busy for worker in self._workers):
+            self._runners_end.close()  # the workers see it, and go
+        for worker in self._workers:
+            worker.close()
+        self._runners_end.close()
+        self._workers_end.close()
+        for name, value in self._environment.items():
             if value is None:
                 os.environ.pop(name, None)
             else:
@@ -147,121 +144,97 @@ class LocalPool:
 
     def submit(self, settings: RunSettings, row: int) -> "Future[Record]":
         """Begin a run in a worker that is free."""
-        lane = next(lane for lane in self._lanes if not lane.busy)
-        if lane.succeeded:
-            self._stillborn = 0
-        return lane.submit(settings, row)
+        index, worker = next((i, worker) for i, worker in enumerate(self._workers) if not worker.busy)
+        if worker.succeeded:
+            self._failed_starts = 0
+        if worker.is_lost:
+            worker = self._replace(index)
+        try:
+            future = worker.submit(settings, row)
+        except BrokenProcessPool:  # killed while it had nothing to do
+            worker = self._replace(index)
+            future = worker.submit(settings, row)
+        self._worker_of[future] = worker
+        return future
 
     def lost(self, problem: BaseException) -> bool:
-        """A worker was killed or crashed."""
+        """Whether a worker was killed or crashed."""
         return isinstance(problem, BrokenProcessPool)
 
     def began(self, future: "Future[Record]") -> bool:
-        """By the board."""
-        for lane in self._lanes:
-            if lane.future is future:
-                return not self._unborn(lane.index)
-        known = future not in self._blameless
-        self._blameless.discard(future)
-        return known
+        """Whether the worker had started, as it wrote in shared memory."""
+        return bool(self._worker_of[future].progress.started)
 
     def playing(self) -> list[Playing]:
-        """By the board on which the workers write after every round."""
+        """The runs under way, as the workers write in shared memory after every round."""
         now = time.monotonic()
-        cells = (_Cell(self._board, i).read() for i in range(self.workers))
-        return [Playing(row - 1, rounds, total, now - began) for row, rounds, total, began in cells if row]
+        reports = [worker.progress for worker in self._workers if worker.busy and worker.progress.playing]
+        return [Playing(report.row, report.rounds, report.total, now - report.began) for report in reports]
 
-    def _unborn(self, index: int) -> bool:
-        return _Cell(self._board, index).read()[3] == UNBORN
+    def _new_worker(self) -> "_Worker":
+        return _Worker(self._context, self._workers_end)
 
-    def _new_pool(self, index: int) -> ProcessPoolExecutor:
-        _Cell(self._board, index).clear(UNBORN)
-        given = (self._theirs, self._board, index)
-        return ProcessPoolExecutor(1, self._context, initializer=_begin_work, initargs=given)
-
-    def _replace_pool(self, index: int) -> ProcessPoolExecutor:
-        lost = self._lanes[index].future
-        if lost and self._unborn(index):
-            self._blameless.add(lost)
-            self._stillborn += 1
-        if self._stillborn >= STILLBORN:
-            raise InvalidInput(f"{STILLBORN} workers in a row ended before they could begin; {GUARD}")
-        return self._new_pool(index)
+    def _replace(self, index: int) -> "_Worker":
+        """A new worker in place of one that was lost; after many that never started there is no other."""
+        lost = self._workers[index]
+        lost.close()
+        self._failed_starts += not lost.progress.started
+        if self._failed_starts >= FAILED_STARTS:
+            raise InvalidInput(f"{FAILED_STARTS} workers in a row ended before they could begin; {GUARD}")
+        self._workers[index] = self._new_worker()
+        return self._workers[index]
 
 
-class _Lane:
-    """One worker, and the next one if it is killed."""
+class _Progress(ctypes.Structure):
+    """What a worker tells of itself and its run, in memory that it shares with the runner."""
 
-    def __init__(self, new: MakePool, replace: MakePool, index: int) -> None:
-        self._new, self._replace, self.index = new, replace, index
-        self._pool: ProcessPoolExecutor | None = None
-        self.future: Future[Record] | None = None
+    _fields_ = (
+        ("started", ctypes.c_bool),  # the worker; what follows is of its run
+        ("playing", ctypes.c_bool),
+        ("row", ctypes.c_int64),
+        ("rounds", ctypes.c_int64),
+        ("total", ctypes.c_int64),
+        ("began", ctypes.c_double),
+    )
+
+
+class _Worker:
+    """One process, from its start to its end, and the run that it was last given."""
+
+    def __init__(self, context: SpawnContext, runner: Connection) -> None:
+        self.progress: Any = context.RawValue(_Progress)
+        self._future: Future[Record] | None = None
+        self._pool = ProcessPoolExecutor(1, context, initializer=_start_worker, initargs=(runner, self.progress))
 
     @property
     def busy(self) -> bool:
-        return self.future is not None and not self.future.done()
+        return self._future is not None and not self._future.done()
 
     @property
     def succeeded(self) -> bool:
-        return self.future is not None and self.future.exception() is None
+        return self._future is not None and self._future.exception() is None
+
+    @property
+    def is_lost(self) -> bool:
+        return self._future is not None and isinstance(self._future.exception(), BrokenProcessPool)
 
     def submit(self, settings: RunSettings, row: int) -> "Future[Record]":
-        if self._pool is None:
-            self._pool = self._new(self.index)
-        elif self.future and isinstance(self.future.exception(), BrokenProcessPool):
-            self._renew()
-        try:
-            self.future = self._submit(settings, row)
-        except BrokenProcessPool:  # killed while it had nothing to do
-            self._renew()
-            self.future = self._submit(settings, row)
-        return self.future
+        with _deaf_to_ctrl_c():
+            self._future = self._pool.submit(_work, settings, row)
+        return self._future
 
     def close(self) -> None:
-        if self._pool:
-            self._pool.shutdown(wait=True, cancel_futures=True)
-
-    def _renew(self) -> None:
-        self.close()
-        self._pool = self._replace(self.index)
-
-    def _submit(self, settings: RunSettings, row: int) -> "Future[Record]":
-        assert self._pool
-        with _deaf_to_ctrl_c():
-            return self._pool.submit(_work, settings, row)
+        self._pool.shutdown(wait=True, cancel_futures=True)
 
 
-class _Cell:
-    """What one worker tells of its run: row + 1 (0: none), rounds, of how many, when it began (without run: IDLE)."""
-
-    SIZE = 4
-
-    def __init__(self, board: Any, index: int) -> None:
-        self._board, self._at = board, index * self.SIZE
-
-    def read(self) -> tuple[int, int, int, float]:
-        row, rounds, total, began = self._board[self._at : self._at + self.SIZE]
-        return int(row), int(rounds), int(total), began
-
-    def begin(self, row: int) -> None:
-        self._board[self._at : self._at + self.SIZE] = (row + 1, 0, 0, time.monotonic())
-
-    def clear(self, state: float) -> None:
-        self._board[self._at : self._at + self.SIZE] = (0, 0, 0, state)
-
-    def tick(self, rounds: int, total: int) -> None:
-        self._board[self._at + 1] = rounds
-        self._board[self._at + 2] = total
-
-
-_cell: _Cell | None = None  # of this process, if it is a worker of a LocalPool
+_progress: Any = None  # a `_Progress` if this process is a worker of a LocalPool
 _turn = Lock()  # some solvers cannot work for two threads at once
 
 
-def _begin_work(runner: Connection, board: Any, index: int) -> None:
-    global _cell
-    _cell = _Cell(board, index)
-    _cell.clear(IDLE)
+def _start_worker(runner: Connection, progress: Any) -> None:
+    global _progress
+    _progress = progress
+    _progress.started = True
     Thread(target=_end_with, args=(runner,), daemon=True).start()
 
 
@@ -274,14 +247,20 @@ def _end_with(runner: Connection) -> None:
 
 
 def _work(settings: RunSettings, row: int = 0) -> Record:
+    """Play a run; a worker of a LocalPool reports its rounds."""
     with _turn:
-        if _cell is None:
+        if _progress is None:
             return execute(settings)
-        _cell.begin(row)
+        _progress.row, _progress.rounds, _progress.total, _progress.began = row, 0, 0, time.monotonic()
+        _progress.playing = True
         try:
-            return execute(settings, _cell.tick)
+            return execute(settings, _report_rounds)
         finally:
-            _cell.clear(IDLE)
+            _progress.playing = False
+
+
+def _report_rounds(rounds: int, total: int) -> None:
+    _progress.rounds, _progress.total = rounds, total
 
 
 @contextmanager
@@ -298,11 +277,11 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
 
 
 def cores() -> int:
-    """That this process may use."""
+    """The number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class Given:
+class ExternalExecutor:
     """An executor that somebody else made and will close."""
 
     def __init__(self, executor: Executor, capacity: int) -> None:
@@ -329,15 +308,15 @@ class Given:
         return future
 
     def lost(self, problem: BaseException) -> bool:
-        """Its workers ended."""
+        """Whether the workers of the executor ended."""
         return isinstance(problem, BrokenExecutor)
 
     def began(self, future: "Future[Record]") -> bool:
-        """Nobody knows."""
+        """Always true: executors do not report starts."""
         return True
 
     def playing(self) -> list[Playing]:
-        """Nothing is known of them."""
+        """Always empty: executors do not report rounds."""
         return []
 
 
@@ -355,11 +334,11 @@ class DaskCluster:
         distributed: Any = import_module("distributed")
         self._killed: type[Exception] = distributed.KilledWorker
         try:
-            self._client: Any = distributed.Client(self.address, timeout=CONNECTING, set_as_default=False)
+            self._client: Any = distributed.Client(self.address, timeout=CONNECTION_TIMEOUT, set_as_default=False)
         except (OSError, ValueError) as problem:
             raise InvalidInput(f"no Dask scheduler answers at {self.address}: {problem}") from problem
         self._executor = self._client.get_executor(pure=False)
-        self._counted = (0, -LOOK_AGAIN)
+        self._counted = (0, -RECOUNT_SECONDS)
         try:
             self.notes = self._look_at_workers()
         except BaseException:
@@ -374,11 +353,11 @@ class DaskCluster:
     @property
     def capacity(self) -> int:
         """Some runs for each worker that the cluster has now."""
-        found, when = self._counted
-        if time.monotonic() - when >= LOOK_AGAIN:
-            found = len(self._client.nthreads())
-            self._counted = (found, time.monotonic())
-        return AHEAD * max(1, found)
+        workers, when = self._counted
+        if time.monotonic() - when >= RECOUNT_SECONDS:
+            workers = len(self._client.nthreads())
+            self._counted = (workers, time.monotonic())
+        return RUNS_AHEAD * max(1, workers)
 
     def submit(self, settings: RunSettings, row: int) -> "Future[Record]":
         """Begin a run."""
@@ -386,29 +365,31 @@ class DaskCluster:
         return future
 
     def lost(self, problem: BaseException) -> bool:
-        """Workers that Dask gave up, or the whole cluster."""
+        """Whether Dask gave up the run's workers; without the cluster there is nothing to go on with."""
         if self._client.status != "running":
             raise InvalidInput(f"the Dask cluster at {self.address} is gone; finished runs are kept")
         return isinstance(problem, self._killed | CancelledError)
 
     def began(self, future: "Future[Record]") -> bool:
-        """Dask has tried more than once."""
+        """Always true: Dask has tried more than once before it gives a run up."""
         return True
 
     def playing(self) -> list[Playing]:
-        """Nothing is known of them."""
+        """Always empty: the cluster does not report rounds."""
         return []
 
     def _look_at_workers(self) -> list[str]:
         try:
             installed = self._client.run(versions)
-            threads = self._client.run(_threads)
+            single = self._client.run(_is_single_threaded)
         except ImportError as problem:
             raise InvalidInput(f"the workers at {self.address} cannot import amdp: {problem}") from problem
         notes = [
-            f"{worker} has {found}; here are {versions()}" for worker, found in installed.items() if found != versions()
+            f"{worker} has {theirs}; here are {versions()}"
+            for worker, theirs in installed.items()
+            if theirs != versions()
         ]
-        many = [worker for worker, one in threads.items() if not one]
+        many = [worker for worker, is_single in single.items() if not is_single]
         if many:
             notes.append(f"start workers with OMP_NUM_THREADS=1 (a nanny does): not so {', '.join(many)}")
         if any(count > 1 for count in self._client.nthreads().values()):
@@ -416,6 +397,6 @@ class DaskCluster:
         return notes
 
 
-def _threads() -> bool:
+def _is_single_threaded() -> bool:
     """Whether linear algebra is held to one thread."""
     return any(os.environ.get(name) == "1" for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"))

@@ -1,156 +1,240 @@
-"""Games and learners as a spec writes them: points of a grid become settings, and wrong values name their key."""
+"""The games and learners of a spec: each point of an entry's grid becomes settings, every part of which was tried.
 
-from collections.abc import Callable, Mapping
+The keys of an entry are the fields of `GameSettings` and `LearnerSettings`, and their annotations say what a value is.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import Any, TypeVar
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from amdp import options, registry
 from amdp.algorithms.named import GROUP as LEARNERS
 from amdp.errors import AmdpError, SpecError
-from amdp.experiments import match
-from amdp.experiments.grid import Branch, Leaf, Point
-from amdp.experiments.reading import below, meant, of_kind, require_known, shown, wrong
-from amdp.experiments.settings import GameSettings, LearnerSettings, Named
+from amdp.experiments import match, reading
+from amdp.experiments.grid import Point, expanded
+from amdp.experiments.reading import Table, below
+from amdp.experiments.settings import GameSettings, LearnerSettings, Named, identity
 from amdp.game.games import LOSS_FILES, WORLD_FILES
 from amdp.instances import named as worlds
 from amdp.losses import by_name as adversaries
 from amdp.oracles.base import GROUP as ORACLES
 from amdp.oracles.projection.base import GROUP as PROJECTIONS
 
-GAME: dict[str, Any] = {
-    "instance": Named,
-    "losses": Named,
-    "episodes": int,
-    "steps": int,
-    "delay": str,
-    "feedback": str,
-    "unknown": bool,
-    "radius": str,
-    "radius_scale": float,
-    "comparator": Named,
-}
-LEARNER: dict[str, Any] = {
-    "name": str,
-    "oracle": Named,
-    "projection": Named,
-    "multiplier": float,
-    "settings": Mapping,
-}
-NUMBERS = ("radius_scale", "multiplier")
+GAME = options.annotations(GameSettings)
+LEARNER = options.annotations(LearnerSettings)
+DEFAULTS = [*GAME, "oracle", "projection", "multiplier"]
+ALTERNATIVES = {"episodes", "steps"}  # one of them given drops the other one's default
+UNLABELLED = ("sha256",)  # settings that no label shows
 
+Settings = TypeVar("Settings", GameSettings, LearnerSettings)
 Made = TypeVar("Made")
-Finder = Callable[[str], Any]  # what a name stands for
 
 
-def game(point: Branch, seed: int, folder: str = "") -> GameSettings:
-    """The settings of a game, every part of which was tried with a seed; names of files start in `folder`."""
-    _require_kinds(point, GAME)
-    known: dict[str, tuple[list[str], Finder]] = {
-        "instance": (list(worlds.standard() | worlds.continuing()), worlds.world),
-        "losses": (list(adversaries.standard()), adversaries.adversary),
-        "comparator": (registry.names(ORACLES), partial(registry.find, ORACLES)),
-    }
-    files = {"instance": WORLD_FILES, "losses": LOSS_FILES}
-    given = {key: _number(key, part.plain) for key, part in point.parts.items()}
-    for key in known.keys() & given.keys():
-        given[key] = _named(point.parts[key], *known[key], files.get(key, ()), folder)
-    if "comparator" in given:
-        _create(_part(point, "comparator"), ORACLES, given["comparator"])
-    settings = _tried(point, lambda: GameSettings(**given))
-    try_parts(point, settings, seed)
+@dataclass(frozen=True)
+class Catalog:
+    """What the name of a part may be: a known name, which takes options, or a file with one of some suffixes."""
+
+    names: Callable[[], Iterable[str]]
+    find: Callable[[str], Any]
+    suffixes: tuple[str, ...] = ()
+
+
+def _registered(group: str) -> Catalog:
+    return Catalog(partial(registry.names, group), partial(registry.find, group))
+
+
+PLANNERS = {"comparator": ORACLES, "oracle": ORACLES, "projection": PROJECTIONS}
+CATALOGS = {
+    "instance": Catalog(lambda: worlds.standard() | worlds.continuing(), worlds.world, WORLD_FILES),
+    "losses": Catalog(adversaries.standard, adversaries.adversary, LOSS_FILES),
+    **{key: _registered(group) for key, group in PLANNERS.items()},
+}
+
+
+@dataclass(frozen=True)
+class Entry(Generic[Settings]):
+    """A point of the grid of a `[[games]]` or `[[learners]]`."""
+
+    label: str
+    shared: str  # the label of all points of its grid
+    settings: Settings
+    point: Point
+    wanted: list[str] | None  # labels of those that it is paired with; None: all
+
+    def wants(self, other: "Entry[Any]") -> bool:
+        """Whether this entry's own list of labels, if it has one, names the other entry or its grid."""
+        return self.wanted is None or other.label in self.wanted or other.shared in self.wanted
+
+
+def read_games(tables: list[Table], defaults: Table, seed: int, folder: str = "") -> list[Entry[GameSettings]]:
+    """All games, labelled; their parts were tried with a seed. Names of files start in `folder`."""
+    return _labelled(
+        Entry("", label or Path(settings.instance.name).stem, settings, point, wanted)
+        for point, label, wanted in _points("games", tables, GAME, defaults, "learners", "instance")
+        for settings in [_game(point, seed, folder)]
+    )
+
+
+def read_learners(tables: list[Table], defaults: Table) -> list[Entry[LearnerSettings]]:
+    """All learners, labelled."""
+    return _labelled(
+        Entry("", label or settings.name, settings, point, wanted)
+        for point, label, wanted in _points("learners", tables, LEARNER, defaults, "games", "name")
+        for settings in [_learner(point)]
+    )
+
+
+def _points(
+    kind: str, tables: list[Table], keys: Table, defaults: Table, others: str, required: str
+) -> Iterator[tuple[Point, str | None, list[str] | None]]:
+    """Each point of each entry, with the entry's label and the labels of those that it is paired with."""
+    readers = {"label": reading.line, **dict.fromkeys(keys, reading.anything), others: reading.labels}
+    seen: set[str | None] = set()
+    for i, given in enumerate(tables):
+        path = f"{kind}[{i}]"
+        entry = reading.table(path, given, readers)
+        label, wanted = entry.pop("label", None), entry.pop(others, None)
+        dropped = ALTERNATIVES if ALTERNATIVES & entry.keys() else set()
+        usual = {key: value for key, value in defaults.items() if key in keys and key not in dropped}
+        reading.require_keys(path, usual | entry, [required])
+        if label in seen:
+            raise reading.wrong(f"{path}.label", label, "another entry has it already")
+        seen |= {label} - {None}
+        origins = {key: f"defaults.{key}" for key in usual.keys() - entry.keys()}
+        for point in expanded(path, usual | entry, origins):
+            yield point, label, wanted
+
+
+def _game(point: Point, seed: int, folder: str) -> GameSettings:
+    settings = _tried(point, partial(GameSettings, **_values(point, GAME, folder)))
+    instance = _tried(point, lambda: match.world(settings), "instance")
+    _tried(point, lambda: match.adversary_of(settings, instance, seed), "losses")
+    _tried(point, lambda: match.build_delays(settings, seed), "delay")
+    _tried(point, lambda: match.told(settings, instance))
     return settings
 
 
-def try_parts(point: Branch, settings: GameSettings, seed: int) -> None:
-    """Make each part of a game once; what is refused is refused at its key."""
-    instance = _tried(_part(point, "instance"), lambda: match.world(settings))
-    _tried(_part(point, "losses"), lambda: match.adversary_of(settings, instance, seed))
-    _tried(point, lambda: match.build_delays(settings, seed), "delay")
-    _tried(point, lambda: match.told(settings, instance))
-
-
-def learner(point: Branch) -> LearnerSettings:
+def _learner(point: Point) -> LearnerSettings:
     """The settings of a learner; whether it can play a game shows only there."""
-    _require_kinds(point, LEARNER)
-    name = _text(point.parts["name"])
-    require_name(point.parts["name"].path, name, registry.names(LEARNERS))
-    recipe = _tried(point, lambda: registry.find(LEARNERS, name))
-    given = {key: _number(key, part.plain) for key, part in point.parts.items()}
-    for key, group in (("oracle", ORACLES), ("projection", PROJECTIONS)):
-        if key in given:
-            given[key] = _named(point.parts[key], registry.names(group), partial(registry.find, group))
-            _create(_part(point, key), group, given[key])
-    if "settings" in given:
-        _require_options(_part(point, "settings"), recipe)
-    return _tried(point, lambda: LearnerSettings(**given))
+    values = _values(point, LEARNER)
+    reading.require_name(point.path_of("name"), values["name"], registry.names(LEARNERS))
+    recipe = _tried(point, lambda: registry.find(LEARNERS, values["name"]))
+    _require_options(point, "settings", values.get("settings", {}), recipe)
+    return _tried(point, partial(LearnerSettings, **values))
 
 
-def require_name(path: str, name: str, known: list[str]) -> None:
-    """Refuse a name that nothing has."""
-    if name not in known:
-        raise SpecError(f"{shown(name)}; {meant(name, known)}known names: {', '.join(known)}", path)
+def _values(point: Point, annotations: Mapping[str, Any], folder: str = "") -> Table:
+    """The arguments that make settings of a point."""
+    for key, value in point.values.items():
+        reading.require_type(point.path_of(key), value, annotations[key])
+    return {key: _value(point, key, annotations[key], folder) for key in point.values}
 
 
-def _require_kinds(point: Branch, known: Mapping[str, Any]) -> None:
-    for key, part in point.parts.items():
-        expected = known[key]
-        if expected is Mapping and isinstance(part, Leaf):
-            raise wrong(part.path, part.value, "it must be a table")
-        if expected not in (Named, Mapping):
-            of_kind(part.path, part.plain, expected)
+def _value(point: Point, key: str, annotation: Any, folder: str) -> Any:
+    if key in CATALOGS:
+        part = _named(point, key, folder)
+        if key in PLANNERS:  # once, to see whether its options are allowed
+            _tried(point, partial(registry.create, PLANNERS[key], part.name, dict(part.settings)), key)
+        return part
+    value = point.values[key]
+    if key == "settings" and not isinstance(value, dict):
+        raise reading.wrong(point.path_of(key), value, "it must be a table")
+    return float(value) if annotation is float else value
 
 
-def _create(point: Branch, group: str, given: Named) -> None:
-    """Once, to see whether its settings are allowed."""
-    _tried(point, partial(registry.create, group, given.name, dict(given.settings)))
-
-
-def _named(part: Point, known: list[str], find: Finder, suffixes: tuple[str, ...] = (), folder: str = "") -> Named:
-    """A name alone, or a table with a name and settings; for a file, the settings are its checksum."""
-    if isinstance(part, Leaf):
-        part = Branch(part.path, {"name": part})
-    if "name" not in part.parts:
-        raise SpecError("missing; it must be given", below(part.path, "name"))
-    path, name, rest = part.parts["name"].path, _text(part.parts["name"]), part.without("name")
-    if match.is_file(Named(name), suffixes):
-        require_known(part.path, rest.parts, [])
-        content = _tried(Branch(path, {}), lambda: match.checksum(Named(name, folder=folder).file))
+def _named(point: Point, key: str, folder: str) -> Named:
+    """A name alone, or a table with a name and options; for a file, the options are its checksum."""
+    value, catalog = point.values[key], CATALOGS[key]
+    given = value if isinstance(value, dict) else {"name": value}
+    reading.require_keys(point.path_of(key), given, ["name"])
+    path, name = point.path_of(key, "name"), given["name"]
+    reading.require_type(path, name, str)
+    chosen = {option: value for option, value in given.items() if option != "name"}
+    if match.is_file(Named(name), catalog.suffixes):
+        reading.require_known(point.path_of(key), chosen, [])
+        content = _tried(point, lambda: match.checksum(Named(name, folder=folder).file), key, "name")
         return Named(name, {"sha256": content}, folder)
-    require_name(path, name, known)
-    _require_options(rest, _tried(part, lambda: find(name)))
-    return _tried(rest, lambda: Named(name, rest.plain))
+    reading.require_name(path, name, list(catalog.names()))
+    _require_options(point, key, chosen, _tried(point, lambda: catalog.find(name), key))
+    return _tried(point, lambda: Named(name, chosen), key)
 
 
-def _require_options(point: Branch, found: Any) -> None:
-    kinds = options.kinds(found)
-    for key, part in point.parts.items():
-        if key not in kinds:
-            require_known(part.path.rpartition(f".{key}")[0], [key], list(kinds))
-        of_kind(part.path, part.plain, kinds[key])
+def _require_options(point: Point, key: str, chosen: Table, function: Any) -> None:
+    """Refuse options that a function or class does not take, and values of the wrong type."""
+    known = options.annotations(function)
+    for option, value in chosen.items():
+        # An option with a list of values has a path for each of them; unknown, it is named without an index.
+        reading.require_known(point.path_of(key), [option], list(known))
+        reading.require_type(point.path_of(key, option), value, known[option])
 
 
-def _tried(point: Branch, make: Callable[[], Made], key: str | None = None) -> Made:
-    """What is made; what is refused is refused at the key of the table to which the message belongs."""
+def _tried(point: Point, make: Callable[[], Made], *keys: str) -> Made:
+    """What is made of nested keys of a point; a refusal is raised anew at the path of the key to blame."""
     try:
         return make()
-    except SpecError as problem:
-        raise SpecError(str(problem), point.path) from problem
     except (AmdpError, TypeError, ValueError, ArithmeticError, MemoryError) as problem:
-        blamed = point.blamed(problem)
-        if key in point.parts and blamed.path == point.path:
-            blamed = SpecError(str(problem), point.parts[key].path)
-        raise blamed from problem
+        raise point.blame(problem, *keys) from problem
 
 
-def _part(point: Branch, key: str) -> Branch:
-    part = point.parts.get(key, Branch(below(point.path, key), {}))
-    return part if isinstance(part, Branch) else Branch(part.path, {})
+def _labelled(entries: Iterable[Entry[Settings]]) -> list[Entry[Settings]]:
+    """The same with labels, which must tell all of them apart."""
+    unlabelled = list(entries)
+    groups: dict[str, list[int]] = {}
+    for i, entry in enumerate(unlabelled):
+        groups.setdefault(entry.shared, []).append(i)
+    labels: dict[int, str] = {}
+    for shared, members in groups.items():
+        suffixes = _suffixes([unlabelled[i].settings for i in members])
+        labels |= {i: f"{shared}{suffix}" for i, suffix in zip(members, suffixes, strict=True)}
+    labelled = [replace(entry, label=labels[i]) for i, entry in enumerate(unlabelled)]
+    _require_different(labelled)
+    return labelled
 
 
-def _text(part: Point) -> str:
-    of_kind(part.path, part.plain, str)
-    return str(part.plain)
+def _require_different(entries: list[Entry[Any]]) -> None:
+    """Refuse two entries with the same settings or with the same label."""
+    contents: dict[bytes, Entry[Any]] = {}
+    labels: dict[str, Entry[Any]] = {}
+    for entry in entries:
+        path, same = entry.point.path, contents.setdefault(identity(entry.settings), entry)
+        if same is not entry:
+            raise SpecError(f"the same as {same.label!r} of {same.point.path}", path)
+        other = labels.setdefault(entry.label, entry)
+        if other is not entry:
+            raise SpecError(f"{entry.label!r} would be its label and that of {other.point.path}; give labels", path)
 
 
-def _number(key: str, value: Any) -> Any:
-    return float(value) if key in NUMBERS else value
+def _suffixes(items: list[Settings]) -> list[str]:
+    """What to append to a label that all items share: their values of the keys in which they differ."""
+    flat = [_flat(item) for item in items]
+    parts = [field.name for field in fields(items[0])]
+    keys = sorted({key: None for item in flat for key in item}, key=lambda key: parts.index(key.split(".")[0]))
+    differing = [key for key in keys if any(item.get(key) != flat[0].get(key) for item in flat)]
+    short = {key: key.rpartition(".")[2] for key in differing}
+    names = {key: word if list(short.values()).count(word) == 1 else key for key, word in short.items()}
+    return [
+        "".join(f" {names[key]}={_text(item[key])}" for key in differing if item.get(key) is not None) for item in flat
+    ]
+
+
+def _flat(item: GameSettings | LearnerSettings) -> Table:
+    """The values of settings by dotted keys."""
+    flat: Table = {}
+    for field in fields(item):
+        value = getattr(item, field.name)
+        below_it = value.settings if isinstance(value, Named) else value
+        if not isinstance(value, Mapping):
+            flat[field.name] = value.name if isinstance(value, Named) else value
+        if isinstance(below_it, Mapping):
+            flat |= {below(field.name, key): item for key, item in below_it.items() if key not in UNLABELLED}
+    return flat
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, list):
+        return "[" + ",".join(map(_text, value)) + "]"
+    return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

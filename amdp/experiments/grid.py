@@ -12,77 +12,81 @@ from typing import Any
 from amdp.errors import InvalidInput, SpecError
 from amdp.experiments.reading import below, require_different, wrong
 
-MOST = 10_000  # points of one grid
+MOST_POINTS = 10_000  # of one grid
+
+Choice = tuple[Any, dict[str, str]]  # a value, and the paths of what is below it, by dotted keys
 
 
 @dataclass(frozen=True)
-class Leaf:
-    """One value, and where it stands in the file."""
+class Point:
+    """One combination of a grid: a value for each key, and where in the spec each stands."""
 
-    path: str
-    value: Any
+    path: str  # of the entry
+    values: dict[str, Any]
+    paths: dict[str, str]  # by dotted keys, such as `instance.n_states`
 
-    @property
-    def plain(self) -> Any:
-        """The value."""
-        return self.value
+    def path_of(self, *keys: str) -> str:
+        """The path of the deepest of nested keys that is given."""
+        return next((self.paths[key] for key in _nested(keys) if key in self.paths), self.path)
 
+    def locate(self, field: str | None, *keys: str) -> str | None:
+        """The path of an option in the table of nested keys, or in a table around it; None if it is not given."""
+        candidates = [*(f"{key}.{field}" for key in _nested(keys)), field] if field else []
+        return next((self.paths[key] for key in candidates if key in self.paths), None)
 
-@dataclass(frozen=True)
-class Branch:
-    """One value for each key of a table."""
-
-    path: str
-    parts: "dict[str, Leaf | Branch]"
-
-    @property
-    def plain(self) -> dict[str, Any]:
-        """The values without their paths."""
-        return {key: part.plain for key, part in self.parts.items()}
-
-    def without(self, *keys: str) -> "Branch":
-        """All but some keys."""
-        return Branch(self.path, {key: part for key, part in self.parts.items() if key not in keys})
-
-    def blamed(self, problem: Exception) -> SpecError:
-        """What was refused, at the key that the message begins with, if it is one of this table."""
-        message = str(problem)
-        key, sign, rest = message.partition(" = ")
-        if sign and key in self.parts and isinstance(problem, InvalidInput):
-            return SpecError(rest, self.parts[key].path)
-        return SpecError(message, self.path)
+    def blame(self, problem: Exception, *keys: str) -> SpecError:
+        """A refusal of what nested keys describe, at the path of the option to blame where that is known."""
+        if isinstance(problem, InvalidInput) and (path := self.locate(problem.field, *keys)):
+            return SpecError(problem.detail, path)
+        return SpecError(str(problem), self.path_of(*keys))
 
 
-Point = Leaf | Branch
+def expanded(path: str, table: dict[str, Any], origins: dict[str, str] | None = None) -> list[Point]:
+    """Every combination, the last key changing fastest; `origins` are the paths of keys that stand elsewhere."""
+    count = prod(map(_count, table.values()))
+    if count > MOST_POINTS:
+        raise SpecError(f"its lists make {count} combinations; at most {MOST_POINTS} are allowed", path)
+    return [Point(path, values, paths) for values, paths in _combinations(path, table, origins or {})]
 
 
-def expanded(path: str, given: dict[str, Any], origins: dict[str, str] | None = None) -> list[Branch]:
-    """Every combination, the last key changing fastest; `origins` says which keys stand elsewhere in the file."""
-    paths = {key: (origins or {}).get(key, below(path, key)) for key in given}
-    count = prod(_count(value) for value in given.values())
-    if count > MOST:
-        raise SpecError(f"its lists make {count} combinations; at most {MOST} are allowed", path)
-    choices = [list(_points(paths[key], value)) for key, value in given.items()]
-    return [Branch(path, dict(zip(given, chosen, strict=True))) for chosen in product(*choices)]
+def _combinations(path: str, table: dict[str, Any], origins: dict[str, str]) -> Iterator[Choice]:
+    choices = [list(_choices(origins.get(key, below(path, key)), value)) for key, value in table.items()]
+    for combination in product(*choices):
+        values = {key: value for key, (value, _) in zip(table, combination, strict=True)}
+        paths = {
+            f"{key}.{inner}" if inner else key: place
+            for key, (_, places) in zip(table, combination, strict=True)
+            for inner, place in places.items()
+        }
+        yield values, paths
 
 
-def _points(path: str, given: Any) -> Iterator[Point]:
-    if isinstance(given, dict):
-        yield from expanded(path, given)
-    elif isinstance(given, list):
-        if not given:
-            raise wrong(path, given, "an empty list leaves nothing to run")
-        require_different(path, given)
-        for i, one in enumerate(given):
-            here = f"{path}[{i}]" if len(given) > 1 else path
-            yield from [Leaf(here, one)] if isinstance(one, list) else _points(here, one)
+def _choices(path: str, value: Any) -> Iterator[Choice]:
+    """The values that one key takes, each with its own path under the empty key."""
+    if isinstance(value, dict):
+        yield from ((values, {"": path, **paths}) for values, paths in _combinations(path, value, {}))
+    elif isinstance(value, list):
+        if not value:
+            raise wrong(path, value, "an empty list leaves nothing to run")
+        require_different(path, value)
+        for i, item in enumerate(value):
+            here = f"{path}[{i}]" if len(value) > 1 else path
+            yield from [(item, {"": here})] if isinstance(item, list) else _choices(here, item)
+    elif value is None:
+        raise wrong(path, value, "leave it out instead")
     else:
-        yield Leaf(path, given)
+        yield value, {"": path}
 
 
-def _count(given: Any) -> int:
-    if isinstance(given, dict):
-        return prod(_count(value) for value in given.values())
-    if isinstance(given, list):
-        return sum(1 if isinstance(one, list) else _count(one) for one in given)
+def _count(value: Any) -> int:
+    """How many values a key takes."""
+    if isinstance(value, dict):
+        return prod(map(_count, value.values()))
+    if isinstance(value, list):
+        return sum(1 if isinstance(item, list) else _count(item) for item in value)
     return 1
+
+
+def _nested(keys: tuple[str, ...]) -> list[str]:
+    """The dotted keys from the deepest to the outermost."""
+    return [".".join(keys[:end]) for end in range(len(keys), 0, -1)]

@@ -1,6 +1,5 @@
 """Games that differ in one size: what regret and seconds grow like, each rung tuned for itself."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -51,15 +50,21 @@ class Ladder:
 
 def spec_of(title: str, ladders: Sequence[Ladder], seeds: int) -> Spec:
     """All rungs of all ladders as one spec."""
-    lines = [f"title = {json.dumps(title)}", f"seeds = {seeds}", f"checkpoints = {CHECKPOINTS}"]
-    for label, learner in {ladder.player: ladder.learner for ladder in ladders}.items():
-        lines += ["", "[[learners]]", f"label = {json.dumps(label)}", *_lines(learner)]
+    learners = {ladder.player: ladder.learner for ladder in ladders}
     games = {ladder.label(rung): ladder.at(rung) for ladder in ladders for rung in ladder.rungs}
-    for label, game in games.items():
-        players = [ladder.player for ladder in ladders if any(ladder.label(rung) == label for rung in ladder.rungs)]
-        played = {"label": label, "learners": list(dict.fromkeys(players)), **game}
-        lines += ["", "[[games]]", *_lines(played)]
-    return Spec.parse("\n".join(lines) + "\n", title)
+    players: dict[str, dict[str, None]] = {label: {} for label in games}  # in the order of the ladders
+    for ladder in ladders:
+        for rung in ladder.rungs:
+            players[ladder.label(rung)][ladder.player] = None
+    return Spec.from_dict(
+        {
+            "title": title,
+            "seeds": seeds,
+            "checkpoints": CHECKPOINTS,
+            "learners": [{"label": label, **learner} for label, learner in learners.items()],
+            "games": [{"label": label, "learners": list(players[label]), **game} for label, game in games.items()],
+        }
+    )
 
 
 def slope(x: Floats, y: Floats) -> float:
@@ -75,15 +80,3 @@ def _words(table: Mapping[str, Any]) -> str:
         str(value) if key == "name" else f"{key} ({_words(value)})" if isinstance(value, Mapping) else f"{key} {value}"
         for key, value in table.items()
     )
-
-
-def _lines(table: Mapping[str, Any]) -> list[str]:
-    return [f"{key} = {_toml(value)}" for key, value in table.items()]
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(_toml(inner) for inner in value) + "]"
-    return json.dumps(value)  # texts, numbers and truth values are written alike

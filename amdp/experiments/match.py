@@ -4,7 +4,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from amdp.errors import InvalidInput
-from amdp.experiments.settings import GameSettings, Named, RunSettings
+from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.game import games
 from amdp.game.delays import Delays
 from amdp.game.games import LOSS_FILES, WORLD_FILES, Game
@@ -18,23 +18,31 @@ from amdp.oracles.projection.base import ProjectionOracle, projection
 
 def arrange(settings: RunSettings) -> Match:
     """The match that the settings describe."""
-    game, learner = settings.game, settings.learner
-    instance = world(game)
-    described = Game(
+    return entered(game_of(settings.game, settings.seed), settings.learner)
+
+
+def game_of(settings: GameSettings, seed: int) -> Game:
+    """The game that the settings describe, with the adversary of a seed."""
+    instance = world(settings)
+    return Game(
         instance,
-        adversary_of(game, instance, settings.seed),
-        game.episodes,
-        steps=game.steps,
-        seed=settings.seed,
-        delay=game.delay,
-        feedback=game.feedback,
-        unknown=game.unknown,
-        radius=game.radius,
-        radius_scale=game.radius_scale,
-        comparator=_oracle(game.comparator),
+        adversary_of(settings, instance, seed),
+        settings.episodes,
+        steps=settings.steps,
+        seed=seed,
+        delay=settings.delay,
+        feedback=settings.feedback,
+        unknown=settings.unknown,
+        radius=settings.radius,
+        radius_scale=settings.radius_scale,
+        comparator=_oracle(settings.comparator),
     )
+
+
+def entered(game: Game, learner: LearnerSettings) -> Match:
+    """The match of a learner, as its settings describe it, in a game."""
     return enter(
-        described,
+        game,
         learner.name,
         oracle=_oracle(learner.oracle),
         projection=_projection(learner.projection),
@@ -52,7 +60,7 @@ def world(game: GameSettings) -> Instance:
     if game.steps is not None:
         if fixed.get("n_steps", game.steps) != game.steps:
             raise InvalidInput(
-                f"n_steps = {fixed['n_steps']}; an unbroken stream has as many as its game, {game.steps}: leave it out"
+                f"{fixed['n_steps']}; an unbroken stream has as many as its game, {game.steps}: leave it out", "n_steps"
             )
         fixed["n_steps"] = game.steps
     return build(given.name, **fixed)

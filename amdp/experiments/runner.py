@@ -14,9 +14,9 @@ from threading import Event
 from typing import Self
 
 from amdp.errors import InvalidInput
+from amdp.experiments import manifest
 from amdp.experiments.engines import Engine
 from amdp.experiments.execution import git_revision, lost, versions
-from amdp.experiments.plan import written
 from amdp.experiments.progress import Silent, Tally, Watcher
 from amdp.experiments.record import Record
 from amdp.experiments.spec import Planned, Role, Spec
@@ -90,7 +90,9 @@ def run(
     """
     mine, asked_to_stop = shard or Shard(), stop or Event()
     with watcher or Silent() as shown, engine:
-        replaced = store.prepare(spec.titled, written(spec))  # an engine that cannot be had leaves the folder as it was
+        replaced = store.prepare(
+            spec.titled, manifest.dump(spec)
+        )  # an engine that cannot be had leaves the folder as it was
         for note in (*spec.notes, *_company(spec, store, replaced)):
             shown.note(note)
         session = _Session(store, engine, shown, retry_failed, attempts, asked_to_stop)

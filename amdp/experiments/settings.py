@@ -9,7 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Self
 
-from amdp.arrays import require_whole
+from amdp.arrays import require_positive, require_whole
 from amdp.errors import InvalidInput
 from amdp.text import quoted
 
@@ -64,8 +64,8 @@ class GameSettings:
         name, value = ("steps", self.steps) if self.episodes is None else ("episodes", self.episodes)
         require_whole(name, value, 1, HUGE)
         if self.feedback not in (None, "bandit", "full"):
-            raise InvalidInput(f"feedback = {self.feedback!r}; give 'bandit' or 'full', or leave it to the learners")
-        _require_positive("radius_scale", self.radius_scale)
+            raise InvalidInput(f"{self.feedback!r}; give 'bandit' or 'full', or leave it to the learners", "feedback")
+        require_positive("radius_scale", self.radius_scale)
 
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
@@ -89,7 +89,7 @@ class LearnerSettings:
     settings: Mapping[str, Any] = field(default_factory=dict)  # keywords of the recipe
 
     def __post_init__(self) -> None:
-        _require_positive("multiplier", self.multiplier)
+        require_positive("multiplier", self.multiplier)
         object.__setattr__(self, "settings", _plain(self.name, self.settings))
 
     @classmethod
@@ -114,7 +114,7 @@ class RunSettings:
     @cached_property
     def id(self) -> str:
         """A hash of everything that decides the result; 1 and 1.0 are the same number."""
-        return sha256(canonical(_numbered({"format": FORMAT, **self.to_json()}))).hexdigest()[:32]
+        return sha256(canonical(_whole_numbers({"format": FORMAT, **self.to_json()}))).hexdigest()[:32]
 
     @property
     def repeatable(self) -> bool:
@@ -138,6 +138,11 @@ def plain(settings: GameSettings | LearnerSettings | RunSettings) -> dict[str, A
     return asdict(settings, dict_factory=lambda items: {key: value for key, value in items if key != "folder"})
 
 
+def identity(settings: GameSettings | LearnerSettings) -> bytes:
+    """What is the same for equal settings, 1 and 1.0 being the same number."""
+    return canonical(_whole_numbers(plain(settings)))
+
+
 def _read_named(given: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
     return {**given, **{key: given[key] and Named.from_json(given[key]) for key in keys}}
 
@@ -147,12 +152,12 @@ def canonical(given: Any) -> bytes:
     return json.dumps(given, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _numbered(given: Any) -> Any:
+def _whole_numbers(given: Any) -> Any:
     """The same with whole numbers where they are written as fractions."""
     if isinstance(given, dict):
-        return {key: _numbered(value) for key, value in given.items()}
+        return {key: _whole_numbers(value) for key, value in given.items()}
     if isinstance(given, list):
-        return [_numbered(value) for value in given]
+        return [_whole_numbers(value) for value in given]
     return int(given) if isinstance(given, float) and given.is_integer() else given
 
 
@@ -164,7 +169,7 @@ def _plain(name: str, given: Any) -> Any:
         return [_plain(name, value) for value in given]
     if not isinstance(given, str | bool) and not _is_finite(given):
         rule = "it must be a text, a truth value, a finite number, or a list of them"
-        raise InvalidInput(f"{name} = {quoted(given)}; {rule}")
+        raise InvalidInput(f"{quoted(given)}; {rule}", name)
     return given
 
 
@@ -174,8 +179,3 @@ def _is_finite(given: Any) -> bool:
         return isinstance(given, int | float) and isfinite(given)
     except OverflowError:
         return False
-
-
-def _require_positive(name: str, value: float) -> None:
-    if not 0.0 < value < float("inf"):
-        raise InvalidInput(f"{name} = {value}; it must be above 0 and finite")

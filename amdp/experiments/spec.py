@@ -1,4 +1,4 @@
-"""A spec: games, learners, seeds and how to tune, read from TOML; and the runs that it asks for.
+"""A spec: games, learners, seeds and how to tune, from TOML, JSON or a dictionary; and the runs that it asks for.
 
     title = "..."                    checkpoints = 50
     seeds = 10                       or [1, 2, 3], or { first = 100, count = 10 }
@@ -29,14 +29,14 @@ from typing import Any, Self
 
 from amdp.errors import SpecError
 from amdp.experiments import reading
-from amdp.experiments.pairing import DEFAULTS, Skipped, pairings, read_games, read_learners
+from amdp.experiments.entries import DEFAULTS, read_games, read_learners
+from amdp.experiments.pairing import Skipped, pairings
 from amdp.experiments.settings import GameSettings, LearnerSettings, RunSettings
 from amdp.experiments.tuning import MOST_SEEDS, SEEDS_BEGIN, Tune
 
-TOP = ("title", "seeds", "checkpoints", "defaults", "games", "learners", "tune")
 CHECKPOINTS = 50
 MOST_CHECKPOINTS = 100_000
-NAMED = 10  # skipped pairings that are told one by one
+MOST_NAMED = 10  # skipped pairings that a note names one by one
 TUNING_CHECKPOINTS = 2  # of a try only the last one counts
 
 
@@ -59,7 +59,7 @@ class Planned:
 
     @property
     def id(self) -> str:
-        """Of the settings."""
+        """The id of the settings."""
         return self.settings.id
 
 
@@ -68,7 +68,7 @@ class Spec:
     """What to run. Labels are unique; `pairs` says which learner plays which game."""
 
     title: str
-    text: str  # the file as read
+    text: str  # the file as read, or TOML with the content of a dictionary
     seeds: tuple[int, ...]
     checkpoints: int
     games: Mapping[str, GameSettings]
@@ -80,31 +80,43 @@ class Spec:
 
     @classmethod
     def load(cls, path: str | PathLike[str], folder: str | None = None) -> Self:
-        """From a file; names of files start in its own folder if no other is given."""
+        """From a file of TOML, or of JSON by its suffix; names of files start in its folder if no other is given."""
         file = Path(path)
         try:
             text = file.read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as problem:
             raise SpecError(f"cannot be read: {problem}", str(file)) from problem
-        return cls.parse(text, str(file), folder or str(file.resolve().parent))
+        start = folder or str(file.resolve().parent)
+        if file.suffix == ".json":
+            return cls.from_dict(reading.from_json(text, str(file)), start, str(file))
+        return cls.parse(text, str(file), start)
 
     @classmethod
     def parse(cls, text: str, name: str = "spec", folder: str = "") -> Self:
-        """From a text; `name` is for messages about what is not TOML, and for a title where none is given."""
-        given = reading.table("", reading.toml(text, name), TOP, ("games", "learners"))
-        seeds = _seeds(given.get("seeds", 1))
-        usual = reading.table("defaults", given.get("defaults", {}), DEFAULTS)
-        games = read_games(given["games"], usual, seeds[0], folder)
-        learners = read_learners(given["learners"], usual)
-        tune = Tune.read(given["tune"]) if "tune" in given else None
+        """From a text in TOML; `name` is for messages about what is not TOML, and for a title where none is given."""
+        return cls._read(reading.from_toml(text, name), text, name, folder)
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any], folder: str = "", name: str = "spec") -> Self:
+        """From dictionaries and lists with the keys of the TOML; `name` is for a title where none is given."""
+        tables = reading.plain(content)
+        spec = cls._read(tables, "", name, folder)
+        return replace(spec, text=reading.to_toml({"title": spec.title, **tables}))
+
+    @classmethod
+    def _read(cls, content: dict[str, Any], text: str, name: str, folder: str) -> Self:
+        given = reading.table("", content, KEYS, ("games", "learners"))
+        seeds, defaults, tune = given.get("seeds", (1,)), given.get("defaults", {}), given.get("tune")
+        games = read_games(given["games"], defaults, seeds[0], folder)
+        learners = read_learners(given["learners"], defaults)
         if tune:
             tune.require_products({entry.label: entry.settings.multiplier for entry in learners})
         pairs, skipped = pairings(games, learners, tune, seeds[0])
         return cls(
-            reading.line("title", given.get("title", Path(name).stem)),
+            given.get("title") or reading.line("title", Path(name).stem),
             text,
             seeds,
-            reading.whole("checkpoints", given.get("checkpoints", CHECKPOINTS), 2, MOST_CHECKPOINTS),
+            given.get("checkpoints", CHECKPOINTS),
             {entry.label: entry.settings for entry in games},
             {entry.label: entry.settings for entry in learners},
             tuple(pairs),
@@ -115,18 +127,19 @@ class Spec:
 
     @property
     def titled(self) -> str:
-        """The text, with the title that it has for want of one: another file's name would give another."""
-        return (
-            self.text if "title" in reading.toml(self.text, "spec") else f"title = {_quoted(self.title)}\n{self.text}"
-        )
+        """The text with a title, which it otherwise has from the name of its file: what a folder of results keeps."""
+        if "title" in reading.from_toml(self.text, "spec"):
+            return self.text
+        # TOML escapes one printable line as JSON does.
+        return f"title = {json.dumps(self.title, ensure_ascii=False)}\n{self.text}"
 
     @property
     def notes(self) -> Iterator[str]:
         """What somebody should know before it runs."""
         if self.skipped:
-            told = [f"{one.game}/{one.learner}: {one.reason}" for one in self.skipped[:NAMED]]
-            more = [f"and {len(self.skipped) - NAMED} more"] if len(self.skipped) > NAMED else []
-            yield f"{len(self.skipped)} pairings skipped: {'; '.join(told + more)}"
+            named = [f"{pair.game}/{pair.learner}: {pair.reason}" for pair in self.skipped[:MOST_NAMED]]
+            more = [f"and {len(self.skipped) - MOST_NAMED} more"] if len(self.skipped) > MOST_NAMED else []
+            yield f"{len(self.skipped)} pairings skipped: {'; '.join(named + more)}"
         if not all(self._planned(*pair, Role.THEORY, self.seeds[0]).settings.repeatable for pair in self.pairs):
             yield "some solvers have a limit of seconds: their runs may end otherwise when they are repeated"
         for label in [label for label, game in self.games.items() if self.tune and self.tune.learns_nothing(game)]:
@@ -134,7 +147,7 @@ class Spec:
 
     def first(self) -> list[Planned]:
         """The runs that do not depend on others: tries first, since others wait for them."""
-        tries = [one for _, planned in self._tries() for one in planned]
+        tries = [run for _, planned in self._tries() for run in planned]
         theory = [
             self._planned(game, learner, Role.THEORY, seed) for seed in self.seeds for game, learner in self.pairs
         ]
@@ -148,9 +161,8 @@ class Spec:
         """What each pairing's multipliers paid in their tries, on average: the losses are the same for all of them."""
         paid: dict[tuple[str, str], dict[float, float]] = {}
         for (game, learner, multiplier), planned in self._tries():
-            found = [finished(one.id) for one in planned]
-            known = [sum_of for sum_of in found if sum_of is not None]
-            if len(known) < len(found):
+            known = [loss for run in planned if (loss := finished(run.id)) is not None]
+            if len(known) < len(planned):
                 return None
             paid.setdefault((game, learner), {})[multiplier] = fmean(known) if max(known) < inf else inf
         return paid
@@ -159,7 +171,7 @@ class Spec:
         """The runs with the best of the multipliers that were tried."""
         if tried is None:
             return None
-        chosen = {pair: self.tune.best(found) for pair, found in tried.items()} if self.tune else {}
+        chosen = {pair: self.tune.best(losses) for pair, losses in tried.items()} if self.tune else {}
         return [
             self._planned(*pair, Role.TUNED, seed, multiplier=multiplier)
             for seed in self.seeds
@@ -185,21 +197,33 @@ class Spec:
         return Planned(RunSettings(arena, player, seed, checkpoints), game, learner, role)
 
 
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)  # TOML escapes one printable line in the same way
-
-
-def _seeds(given: Any) -> tuple[int, ...]:
-    if isinstance(given, list):
-        seeds = tuple(reading.whole(f"seeds[{i}]", seed, 0, SEEDS_BEGIN - 1) for i, seed in enumerate(given))
-        reading.require_different("seeds", given)
+def _seeds(path: str, value: Any) -> tuple[int, ...]:
+    """Seeds as a count, as a list, or as a table with `first` and `count`."""
+    one_seed = reading.whole(0, SEEDS_BEGIN - 1)
+    if isinstance(value, list):
+        seeds = tuple(one_seed(f"{path}[{i}]", seed) for i, seed in enumerate(value))
+        reading.require_different(path, value)
         if not seeds:
-            raise reading.wrong("seeds", given, "give at least one")
+            raise reading.wrong(path, value, "give at least one")
         return seeds
-    if isinstance(given, dict):
-        reading.table("seeds", given, ("first", "count"), ("count",))
-        first = reading.whole("seeds.first", given.get("first", 1), 0, SEEDS_BEGIN - 1)
-        return tuple(
-            range(first, first + reading.whole("seeds.count", given["count"], 1, min(MOST_SEEDS, SEEDS_BEGIN - first)))
-        )
-    return tuple(range(1, 1 + reading.whole("seeds", given, 1, MOST_SEEDS)))
+    if not isinstance(value, dict):
+        return tuple(range(1, 1 + reading.whole(1, MOST_SEEDS)(path, value)))
+    given = reading.table(path, value, {"first": one_seed, "count": reading.whole(1, MOST_SEEDS)}, ["count"])
+    first = given.get("first", 1)
+    reading.whole(1, SEEDS_BEGIN - first)(f"{path}.count", given["count"])
+    return tuple(range(first, first + given["count"]))
+
+
+def _defaults(path: str, value: Any) -> dict[str, Any]:
+    return reading.table(path, value, dict.fromkeys(DEFAULTS, reading.anything))
+
+
+KEYS: dict[str, reading.Reader] = {
+    "title": reading.line,
+    "seeds": _seeds,
+    "checkpoints": reading.whole(2, MOST_CHECKPOINTS),
+    "defaults": _defaults,
+    "games": reading.tables,
+    "learners": reading.tables,
+    "tune": Tune.read,
+}

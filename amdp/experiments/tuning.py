@@ -12,6 +12,11 @@ from amdp.experiments.settings import GameSettings
 SEEDS_BEGIN = 2**32  # those of a spec are below: no game is both tried and evaluated
 MOST_SEEDS = 100_000
 SEEDS = 3
+KEYS: dict[str, reading.Reader] = {
+    "multipliers": reading.positive_numbers,
+    "seeds": reading.whole(1, MOST_SEEDS),
+    "rounds": reading.whole(1),
+}
 
 
 @dataclass(frozen=True)
@@ -23,12 +28,11 @@ class Tune:
     rounds: int | None = None
 
     @classmethod
-    def read(cls, given: Any) -> Self:
+    def read(cls, path: str, value: Any) -> Self:
         """The block `[tune]` of a spec."""
-        reading.table("tune", given, ("multipliers", "seeds", "rounds"), ("multipliers",))
-        count = reading.whole("tune.seeds", given.get("seeds", SEEDS), 1, MOST_SEEDS)
-        rounds = reading.whole("tune.rounds", given["rounds"], 1) if "rounds" in given else None
-        return cls(_multipliers(given["multipliers"]), tuple(range(SEEDS_BEGIN, SEEDS_BEGIN + count)), rounds)
+        given = reading.table(path, value, KEYS, ["multipliers"])
+        seeds = range(SEEDS_BEGIN, SEEDS_BEGIN + given.get("seeds", SEEDS))
+        return cls(given["multipliers"], tuple(seeds), given.get("rounds"))
 
     def shortened(self, game: GameSettings) -> GameSettings:
         """The game of the tries."""
@@ -38,32 +42,21 @@ class Tune:
 
     def learns_nothing(self, game: GameSettings) -> bool:
         """Whether the losses of a try are told after its end, on average."""
-        late = build_delays(self.shortened(game), self.seeds[0])
-        return late is not None and late.total >= len(late) ** 2
+        delays = build_delays(self.shortened(game), self.seeds[0])
+        return delays is not None and delays.total >= len(delays) ** 2
 
     def require_products(self, learners: Mapping[str, float]) -> None:
         """Refuse a multiplier that together with a learner's own is no positive number."""
-        for i, one in enumerate(self.multipliers):
+        for i, multiplier in enumerate(self.multipliers):
             for label, own in learners.items():
-                if not 0.0 < one * own < inf:
+                if not 0.0 < multiplier * own < inf:
                     rule = f"times the multiplier {own:g} of {label!r} it must be above 0 and finite"
-                    raise reading.wrong(f"tune.multipliers[{i}]", one, rule)
+                    raise reading.wrong(f"tune.multipliers[{i}]", multiplier, rule)
 
-    def is_tie(self, regrets: Mapping[float, float]) -> bool:
-        """Whether the tries did not tell the multipliers apart."""
-        return len(regrets) > 1 and min(regrets.values()) == max(regrets.values())
+    def is_tie(self, losses: Mapping[float, float]) -> bool:
+        """Whether all multipliers incurred the same loss in their tries."""
+        return len(losses) > 1 and min(losses.values()) == max(losses.values())
 
-    def best(self, paid: Mapping[float, float]) -> float:
-        """The multiplier that paid least; of equal ones the nearest to what theory says."""
-        return min(self.multipliers, key=lambda one: (paid[one], abs(log(one)), one))
-
-
-def _multipliers(given: Any) -> tuple[float, ...]:
-    path = "tune.multipliers"
-    if not isinstance(given, list) or not given:
-        raise reading.wrong(path, given, "it must be a list of numbers")
-    reading.require_different(path, given)
-    for i, one in enumerate(given):
-        if type(one) not in (int, float) or not 0.0 < one < float("inf"):
-            raise reading.wrong(f"{path}[{i}]", one, "it must be a number above 0 and finite")
-    return tuple(map(float, given))
+    def best(self, losses: Mapping[float, float]) -> float:
+        """The multiplier with the least loss; of equal ones the nearest to what theory says."""
+        return min(self.multipliers, key=lambda multiplier: (losses[multiplier], abs(log(multiplier)), multiplier))

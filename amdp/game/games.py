@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from amdp import losses as adversaries
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation
-from amdp.arrays import require_whole
+from amdp.arrays import require_positive, require_whole
 from amdp.errors import InvalidInput
 from amdp.game import delays
 from amdp.game.delays import Delays
@@ -159,7 +159,7 @@ def find_delays(given: Delay, length: int, seed: int, *, stream: bool) -> Delays
     if not stream:
         return found
     if found.total:
-        raise InvalidInput(f"delay = {given!r}; an unbroken stream is played without delays")
+        raise InvalidInput(f"{given!r}; an unbroken stream is played without delays", "delay")
     return None
 
 
@@ -169,7 +169,7 @@ def learner_domain(
     """What the learner knows: the policies to choose from, over the kernel or a confidence set."""
     if stream:
         if unknown:
-            raise InvalidInput("unknown = true; an unbroken stream is played with known transitions")
+            raise InvalidInput("true; an unbroken stream is played with known transitions", "unknown")
         return StationaryPolicies(world.kernel, world.initial)
     if not unknown:
         return world.domain
@@ -180,15 +180,14 @@ def learner_domain(
 def require_feedback(feedback: str | None) -> None:
     """Refuse what is neither bandit feedback nor full information."""
     if feedback not in (None, *FEEDBACK_NAMES.values()):
-        raise InvalidInput(f"feedback = {feedback!r}; give 'bandit' or 'full', or leave it to the learners")
+        raise InvalidInput(f"{feedback!r}; give 'bandit' or 'full', or leave it to the learners", "feedback")
 
 
 def require_radius(radius: str, scale: float) -> None:
     """Refuse an unknown radius of confidence sets, and a scale that is not positive."""
     if radius not in RADII:
-        raise InvalidInput(f"radius = {radius!r}; known names: {', '.join(RADII)}")
-    if not 0.0 < scale < float("inf"):
-        raise InvalidInput(f"radius_scale = {scale}; it must be above 0 and finite")
+        raise InvalidInput(f"{radius!r}; known names: {', '.join(RADII)}", "radius")
+    require_positive("radius_scale", scale)
 
 
 def _length(losses: Losses, rounds: int | None, steps: int | None) -> int:

@@ -15,6 +15,7 @@ from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge, count_policies
 from amdp.algorithms.named import from_task
 from amdp.algorithms.task import EpochSetup, Task
+from amdp.arrays import require_positive
 from amdp.errors import InvalidInput, UnsupportedDomain
 from amdp.game import delays
 from amdp.game.arenas import Arena, Continuing, Episodic, Stepwise
@@ -30,17 +31,6 @@ from amdp.oracles.base import PlanningOracle, describe, oracle
 from amdp.oracles.projection.base import ProjectionOracle, projection
 
 Player = str | Learner[Any] | EpochSetup  # a name of `amdp learners`, or a learner
-
-
-class Misfit(UnsupportedDomain):
-    """A part of a match, named by `part`, does not fit the kind of problem that the others pose."""
-
-    def __init__(self, message: str, part: str) -> None:
-        super().__init__(message)
-        self.part = part
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,6 +101,7 @@ def enter(
     **settings: Any,
 ) -> Match:
     """The match of a learner in a game; a name is tuned for the game, as theory says, times `multiplier`."""
+    require_positive("multiplier", multiplier)
     setup = _learner(game, player, oracle, projection, multiplier, settings)
     learner, epoch = (setup.learner, setup.length) if isinstance(setup, EpochSetup) else (setup, None)
     name = player if isinstance(player, str) else type(learner).__name__
@@ -135,14 +126,8 @@ def _learner(
         return player
     planner = oracle(planner) if isinstance(planner, str) else planner
     projector = projection(projector) if isinstance(projector, str) else projector
-    try:
-        task = Task(game.domain, game.rounds, game.total_delay, planner, projector, multiplier)
-        return from_task(player, task, **settings)
-    except UnsupportedDomain as problem:
-        for part, solver in (("oracle", planner), ("projection", projector)):
-            if solver is not None and not solver.supports(game.domain):
-                raise Misfit(str(problem), part) from problem
-        raise
+    task = Task(game.domain, game.rounds, game.total_delay, planner, projector, multiplier)
+    return from_task(player, task, **settings)
 
 
 def _arena(game: Game, setup: Learner[Any] | EpochSetup) -> Arena:
@@ -171,7 +156,7 @@ def _require_ready(match: Match) -> None:
     for part, (chosen, domain) in planners.items():
         planner = oracle(chosen) if isinstance(chosen, str) else chosen
         if planner is not None and not planner.supports(domain):
-            raise Misfit(f"{type(planner).__name__} does not solve {describe(domain)}", part)
+            raise UnsupportedDomain(f"{type(planner).__name__} does not solve {describe(domain)}", part)
         if planner is not None:
             registry.require(type(planner).__name__, planner.requires)
     chosen = getattr(match.learner, "projection", None)
@@ -179,7 +164,7 @@ def _require_ready(match: Match) -> None:
     if projector is not None and not projector.supports(match.domain):
         remedy = "; give episodes instead of steps" if isinstance(match.domain, StationaryPolicies) else ""
         reason = f"{type(projector).__name__} does not project onto {describe(match.domain)}{remedy}"
-        raise Misfit(reason, "projection")
+        raise UnsupportedDomain(reason, "projection")
     if isinstance(match.learner, Hedge) and count_policies(match.domain) > match.learner.limit:
         count = f"{float(count_policies(match.domain)):.3g}"
         raise InvalidInput(f"Hedge would list {count} policies, more than its limit of {match.learner.limit}")

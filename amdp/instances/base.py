@@ -45,7 +45,7 @@ class Instance:
 
     def __post_init__(self) -> None:
         if not is_name(self.name):
-            raise InvalidInput(f"name = {quoted(self.name)}; {RULE}")
+            raise InvalidInput(f"{quoted(self.name)}; {RULE}", "name")
         if not isinstance(self.kernel, SingleKernel):
             raise InvalidInput(f"kernel is a {type(self.kernel).__name__}; it must be a Kernel or a SparseKernel")
         require_index("initial", self.initial, self.kernel.shape[1])
@@ -107,10 +107,10 @@ def require_count(name: str, value: object, least: int = 1) -> None:
 def require_chance(name: str, value: float) -> None:
     """Refuse what is not a probability."""
     if not 0.0 <= value <= 1.0:
-        raise InvalidInput(f"{name} = {value!r}; it must be between 0 and 1")
+        raise InvalidInput(f"{value!r}; it must be between 0 and 1", name)
 
 
 def require_amount(name: str, value: float) -> None:
     """Refuse a negative or infinite amount."""
     if not 0.0 <= value < np.inf:
-        raise InvalidInput(f"{name} = {value!r}; it must be finite and not negative")
+        raise InvalidInput(f"{value!r}; it must be finite and not negative", name)

@@ -43,7 +43,7 @@ def random_parked(
     for name, count in (("n_steps", n_steps), ("n_states", n_states), ("n_actions", n_actions)):
         require_count(name, count)
     if n_states > 1 and n_actions == 1:
-        raise InvalidInput("n_actions = 1; the state in which one can wait needs another action to leave it")
+        raise InvalidInput("1; the state in which one can wait needs another action to leave it", "n_actions")
     _require_concentration(concentration)
     require_dense(1, n_states, n_actions)
     rng, around = generator(seed), np.roll(np.eye(n_states), 1, axis=1)
@@ -113,7 +113,7 @@ def server_farm(
     require_count("day", day)
     require_chance("boot", boot)
     if boot == 0.0:
-        raise InvalidInput("boot = 0; servers must have a chance to come up")
+        raise InvalidInput("0; servers must have a chance to come up", "boot")
     for name, amount in (("power", power), ("shortage", shortage), ("setup", setup)):
         require_amount(name, amount)
     p = no_rows(n_servers + 1, 3)
@@ -188,4 +188,4 @@ def _require_size(n_steps: int, n_states: int) -> None:
 
 def _require_concentration(concentration: float) -> None:
     if not 0.0 < concentration < np.inf:
-        raise InvalidInput(f"concentration = {concentration!r}; it must be finite and above 0")
+        raise InvalidInput(f"{concentration!r}; it must be finite and above 0", "concentration")

@@ -36,7 +36,7 @@ def from_gymnasium(env: Any, horizon: int, terminal: Terminal = "absorb") -> Ins
     """
     require_count("horizon", horizon)
     if terminal not in get_args(Terminal):
-        raise InvalidInput(f"terminal = {terminal!r}; it must be 'absorb' or 'restart'")
+        raise InvalidInput(f"{terminal!r}; it must be 'absorb' or 'restart'", "terminal")
     if isinstance(env, str):
         made = _make(env)
         try:

@@ -109,7 +109,7 @@ def _require_arms(n_steps: int, n_arms: int) -> None:
     require_count("n_steps", n_steps, 2)
     require_count("n_arms", n_arms, 2)
     if n_steps < n_arms:
-        raise InvalidInput(f"n_steps = {n_steps}; the bandit asks for at least as many as its {n_arms} arms")
+        raise InvalidInput(f"{n_steps}; the bandit asks for at least as many as its {n_arms} arms", "n_steps")
 
 
 def _ways(n_arms: int, corridor: int) -> Floats:

@@ -43,7 +43,7 @@ def random_sparse(
     """
     _require_sizes(n_steps=n_steps, n_states=n_states, n_actions=n_actions, n_successors=n_successors)
     if n_successors > n_states:
-        raise InvalidInput(f"n_successors = {n_successors}; it must be at most n_states = {n_states}")
+        raise InvalidInput(f"{n_successors}; it must be at most n_states = {n_states}", "n_successors")
     pairs, rng = n_states * n_actions, generator(seed)
     require_room("a sparse kernel", (n_states, n_actions, n_successors), 4)  # states and chances, drawn and kept
     successors = _distinct(pairs, n_successors, n_states, rng)
@@ -98,4 +98,4 @@ def _require_sizes(**sizes: int) -> None:
 
 def _require_concentration(concentration: float) -> None:
     if not 0.0 < concentration < np.inf:
-        raise InvalidInput(f"concentration = {concentration!r}; it must be finite and above 0")
+        raise InvalidInput(f"{concentration!r}; it must be finite and above 0", "concentration")

@@ -226,4 +226,4 @@ def _table(table: ArrayLike) -> Floats:
 
 def _require(fine: bool, name: str, value: object, rule: str) -> None:
     if not fine:
-        raise InvalidInput(f"{name} = {value!r}; it {rule}")
+        raise InvalidInput(f"{value!r}; it {rule}", name)

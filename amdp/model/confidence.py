@@ -247,7 +247,7 @@ def _log_term(factor: float, shape: Shape, rounds: int, delta: float | None) -> 
         raise InvalidInput(f"rounds = {rounds}; it must be at least 1")
     chance = 1.0 / rounds if delta is None else delta
     if not 0.0 < chance <= 1.0:
-        raise InvalidInput(f"delta = {chance}; it must be above 0 and at most 1")
+        raise InvalidInput(f"{chance}; it must be above 0 and at most 1", "delta")
     return log(factor * steps * states * actions * rounds / chance)
 
 

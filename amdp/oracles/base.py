@@ -138,7 +138,7 @@ class Planner(Exclusive, ABC, solves="minimize"):
         if not isinstance(domain, Domain):
             raise InvalidInput(f"{type(domain).__name__} is not a domain; wrap the kernel: MarkovPolicies(kernel)")
         if not oracle.supports(domain):
-            raise UnsupportedDomain(f"{type(oracle).__name__} does not solve {describe(domain)}")
+            raise UnsupportedDomain(f"{type(oracle).__name__} does not solve {describe(domain)}", "oracle")
         registry.require(type(oracle).__name__, oracle.requires)
         self.oracle = oracle
         self.domain = domain

@@ -145,10 +145,10 @@ def require_limits(seconds: float, gap: float, threads: int = 1) -> None:
     limits: tuple[tuple[str, object], ...] = (("seconds", seconds), ("gap", gap))
     for name, value in limits:
         if not isinstance(value, int | float) or not value >= 0:
-            raise InvalidInput(f"{name} = {value!r}; it must be at least 0")
+            raise InvalidInput(f"{value!r}; it must be at least 0", name)
     require_whole("threads", threads)
     if threads < 1:
-        raise InvalidInput(f"threads = {threads}; it must be at least 1")
+        raise InvalidInput(f"{threads}; it must be at least 1", "threads")
 
 
 def visited_actions(mass: Floats | None, shape: tuple[int, ...]) -> Actions:

@@ -18,7 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from amdp.arrays import Floats
-from amdp.experiments.engines import Given
+from amdp.experiments.engines import ExternalExecutor
 from amdp.experiments.ladders import Ladder, spec_of
 from amdp.experiments.runner import run
 from amdp.experiments.spec import Role, Spec
@@ -145,7 +145,7 @@ def delays(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
     """Does a delay-adapted estimator help FTPL?"""
     spec = delay_spec(sizes)
     with Store(folder / "delays") as store:
-        run(spec, store, Given(workers, WORKERS))
+        run(spec, store, ExternalExecutor(workers, WORKERS))
         regrets = final_regrets(spec, store)
     rows = []
     figure, grid = _grid(2, 2)
@@ -235,7 +235,7 @@ def exponents(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
     ladders = stream_ladders(sizes)
     spec = spec_of("hidden walks", ladders, sizes.seeds)
     with Store(folder / "streams") as store:
-        run(spec, store, Given(workers, WORKERS))
+        run(spec, store, ExternalExecutor(workers, WORKERS))
         climbs = climb(spec, store, ladders)
         samples = final_regrets(spec, store)
         switches = {pair: _entering(spec, store, pair) for pair in samples}

@@ -71,7 +71,7 @@ class Warm(LocalPool):
         super().__enter__()
         try:
             first = _spec(1, 10).first()[0].settings
-            for waiting in [self.submit(first, 0) for _ in range(self.workers)]:
+            for waiting in [self.submit(first, 0) for _ in range(self.capacity)]:
                 waiting.result()
             yield self
         finally:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from io import StringIO
 from pathlib import Path
 
-from amdp.experiments.engines import Given
+from amdp.experiments.engines import ExternalExecutor
 from amdp.experiments.frame import write_csv
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
@@ -44,10 +44,10 @@ def table(spec: Spec, folder: Path) -> str:
 
 
 @contextmanager
-def threads(count: int = 1) -> Iterator[Given]:
+def threads(count: int = 1) -> Iterator[ExternalExecutor]:
     """An engine in this process."""
     with ThreadPoolExecutor(count) as pool:
-        yield Given(pool, 2 * count)
+        yield ExternalExecutor(pool, 2 * count)
 
 
 def workers_of(pid: int) -> list[int]:

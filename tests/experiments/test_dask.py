@@ -56,7 +56,7 @@ def test_the_results_are_those_of_a_plain_loop_though_a_worker_is_killed(tmp_pat
 
 
 def test_no_scheduler_is_an_error_of_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("amdp.experiments.engines.CONNECTING", "1s")
+    monkeypatch.setattr("amdp.experiments.engines.CONNECTION_TIMEOUT", "1s")
     with (
         pytest.raises(InvalidInput, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9"),
         Store(tmp_path) as store,

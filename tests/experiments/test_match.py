@@ -16,7 +16,7 @@ from amdp.game.arenas import Continuing, Stepwise
 from amdp.game.regret import log_checkpoints
 from amdp.instances import build, continuing, standard
 from amdp.model.domains import MarkovPolicies, StationaryPolicies
-from amdp.options import usual
+from amdp.options import defaults
 from amdp.oracles.base import bind
 from amdp.oracles.stationary.enumeration import Enumeration
 from amdp.registry import names
@@ -173,9 +173,11 @@ def test_worlds_without_end_have_as_many_steps_as_asked(name: str) -> None:
     assert world.costs.max() <= 1.0
 
 
-@pytest.mark.parametrize("name", [name for name, make in (standard() | continuing()).items() if "seed" in usual(make)])
+@pytest.mark.parametrize(
+    "name", [name for name, make in (standard() | continuing()).items() if "seed" in defaults(make)]
+)
 def test_a_seed_decides_a_random_world(name: str) -> None:
-    small = {"n_states": 6} if "n_states" in usual((standard() | continuing())[name]) else {}
+    small = {"n_states": 6} if "n_states" in defaults((standard() | continuing())[name]) else {}
     first, again, other = build(name, seed=3, **small), build(name, seed=3, **small), build(name, seed=4, **small)
     assert_array_equal(first.costs, again.costs)
     assert_array_equal(first.kernel.dense().p, again.kernel.dense().p)

@@ -19,7 +19,7 @@ from rich.console import Console
 from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
 from amdp.errors import InvalidInput
 from amdp.experiments import engines, runner
-from amdp.experiments.engines import ONE_THREAD, Engine, Given, LocalPool, Playing
+from amdp.experiments.engines import ONE_THREAD, Engine, ExternalExecutor, LocalPool, Playing
 from amdp.experiments.execution import execute
 from amdp.experiments.progress import Row, Silent, Tally, sentence
 from amdp.experiments.progress import table as progress_table
@@ -286,14 +286,14 @@ class Deadly(Executor):
 
 def test_a_lost_worker_costs_no_run(tmp_path: Path, undisturbed: str) -> None:
     ids = [one.id for one in small().first()]
-    engine = Given(Deadly(dict.fromkeys(ids, ATTEMPTS - 1)), 3)
+    engine = ExternalExecutor(Deadly(dict.fromkeys(ids, ATTEMPTS - 1)), 3)
     assert played(small(), tmp_path, engine) == Outcome(found=0, played=6)
     assert table(small(), tmp_path) == undisturbed
 
 
 def test_a_run_that_ends_its_workers_again_and_again_is_given_up(tmp_path: Path) -> None:
     victim = small().first()[2].id
-    outcome = played(small(), tmp_path, Given(Deadly({victim: ATTEMPTS}), 3))
+    outcome = played(small(), tmp_path, ExternalExecutor(Deadly({victim: ATTEMPTS}), 3))
     assert (outcome.played, outcome.failed) == (6, [victim])
     failure = Store(tmp_path).read(victim).failure
     assert failure
@@ -315,7 +315,7 @@ def test_what_an_engine_raises_is_the_failure_of_that_run(tmp_path: Path, monkey
             return future
 
     monkeypatch.setattr(engines, "execute", leave)
-    outcome = played(small(), tmp_path, Given(Here({}), 1))
+    outcome = played(small(), tmp_path, ExternalExecutor(Here({}), 1))
     assert len(outcome.failed) == 6
     failure = Store(tmp_path).read(outcome.failed[0]).failure
     assert failure
@@ -330,7 +330,7 @@ def test_a_killed_worker_takes_no_other_run_with_it(tmp_path: Path) -> None:
 
     def kill() -> None:
         while not over.wait(0.02):
-            playing = engine.playing() if engine._lanes else []
+            playing = engine.playing()
             shares.extend(one.share for one in playing)
             if len(playing) == 2 and len(killed) < 2:
                 victim = workers_of(os.getpid())[-1]
@@ -460,7 +460,7 @@ def test_only_runs_under_way_are_held(tmp_path: Path) -> None:
             nonlocal alive
             alive -= 1
 
-    played(small(seeds=20, episodes=2), tmp_path, Given(Counting(), 3))
+    played(small(seeds=20, episodes=2), tmp_path, ExternalExecutor(Counting(), 3))
     assert most <= 2 * 3
     assert alive == 0
 

@@ -1,6 +1,8 @@
-"""A spec in TOML: what it asks for, and the message that each kind of mistake gets."""
+"""A spec in TOML, in JSON or as a dictionary: what it asks for, and the message that each kind of mistake gets."""
 
 import json
+import pickle
+import tomllib
 from itertools import product
 from math import inf, prod
 from pathlib import Path
@@ -13,7 +15,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from amdp.cli import app
-from amdp.errors import SpecError
+from amdp.errors import InvalidInput, SpecError
 from amdp.experiments.execution import execute
 from amdp.experiments.grid import expanded
 from amdp.experiments.match import arrange
@@ -408,6 +410,66 @@ def test_a_mistake_is_named_with_its_key_its_value_and_the_rule(text: str, path:
     assert message in str(caught.value)
     assert str(caught.value).startswith(f"{path}: ")
     assert "\n" not in str(caught.value)
+    if "not TOML" not in message:
+        with pytest.raises(SpecError) as again:
+            Spec.from_dict(tomllib.loads(text))
+        assert (again.value.path, str(again.value)) == (path, str(caught.value))
+
+
+FULL = """
+title = "all keys"
+seeds = { first = 3, count = 2 }
+checkpoints = 7
+[defaults]
+losses = "uniform"
+[[learners]]
+name = "ftpl"
+label = "mine \\"é\\""
+oracle = ["dp", { name = "lp", gap = [1e-7, 1e-9] }]
+settings = { limit = [3, 4] }
+[[games]]
+instance = { name = "lock", code = [[1, 0], [0, 1, 1]], jam = [0.0, 0.1] }
+episodes = 20
+unknown = [true, false]
+learners = ["mine \\"é\\""]
+[tune]
+multipliers = [1, 0.5]
+rounds = 5
+"""
+
+
+def test_toml_json_and_dictionaries_give_the_same_spec(tmp_path: Path) -> None:
+    toml, content = Spec.parse(FULL), tomllib.loads(FULL)
+    (tmp_path / "spec.json").write_text(json.dumps(content), encoding="utf-8")
+    for spec in (Spec.from_dict(content), Spec.load(tmp_path / "spec.json", toml.folder or None)):
+        assert [run.settings for run in spec.first()] == [run.settings for run in toml.first()]
+        assert (spec.title, spec.pairs, spec.tune) == (toml.title, toml.pairs, toml.tune)
+        assert tomllib.loads(spec.text) == content
+        assert spec.titled == spec.text
+
+
+def test_values_of_python_stand_for_those_of_toml() -> None:
+    game = {"instance": {"name": "tiny", "n_states": np.int64(2)}, "episodes": (20, 30), "feedback": None}
+    spec = Spec.from_dict({"seeds": range(3, 5), "games": [game], "learners": ({"name": "ftpl"},)}, name="mine.toml")
+    assert (spec.seeds, [game.episodes for game in spec.games.values()]) == ((3, 4), [20, 30])
+    assert Spec.parse(spec.text).first() == spec.first()
+    assert spec.title == "mine"
+    with pytest.raises(SpecError, match=r"games\[0\].feedback\[0\]: null; leave it out instead"):
+        Spec.from_dict({"games": [{**game, "feedback": [None, "full"]}], "learners": [{"name": "ftpl"}]})
+
+
+@pytest.mark.parametrize(
+    ("text", "message"), [("{", "not JSON: "), ("[]", "not a JSON object"), ('{"seed": 1}', "seed")]
+)
+def test_a_file_that_is_no_spec_in_json_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    (tmp_path / "spec.json").write_text(text)
+    with pytest.raises(SpecError, match=message):
+        Spec.load(tmp_path / "spec.json")
+
+
+def test_an_error_carries_the_field_to_blame_also_to_another_process() -> None:
+    error = pickle.loads(pickle.dumps(InvalidInput("3; it must be 4", "limit")))
+    assert (str(error), error.field, error.detail) == ("limit = 3; it must be 4", "limit", "3; it must be 4")
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path: Path) -> None:
@@ -457,9 +519,9 @@ def unrolled(value: Any) -> list[Any]:
 def test_a_grid_is_the_product_of_its_lists(table: dict[str, Any]) -> None:
     if any(isinstance(value, list) and any(one in value[:i] for i, one in enumerate(value)) for value in _all(table)):
         return  # 1 and true are equal in Python; lists with both are refused
-    points = [point.plain for point in expanded("", table)]
+    points = [point.values for point in expanded("", table)]
     assert json.dumps(points) == json.dumps(unrolled(table))
-    assert json.dumps(points) == json.dumps([point.plain for point in expanded("", table)])
+    assert json.dumps(points) == json.dumps([point.values for point in expanded("", table)])
 
 
 def _all(value: Any) -> list[Any]:
@@ -557,7 +619,7 @@ def test_tries_use_no_seed_of_the_evaluation() -> None:
 @given(st.lists(st.integers(0, SEEDS_BEGIN - 1), min_size=1, max_size=5, unique=True), st.integers(1, 50))
 @settings(max_examples=50, deadline=None)
 def test_no_list_of_seeds_meets_those_of_the_tries(seeds: list[int], count: int) -> None:
-    assert set(seeds).isdisjoint(Tune.read({"multipliers": [1], "seeds": count}).seeds)
+    assert set(seeds).isdisjoint(Tune.read("tune", {"multipliers": [1], "seeds": count}).seeds)
 
 
 def test_tuned_runs_wait_for_all_tries_and_take_the_best_multiplier() -> None:

@@ -67,7 +67,7 @@ class DelayAdapted(WeightTimesLoss):
 def require_gamma(gamma: float) -> None:
     """Refuse what cannot be added to a chance."""
     if not 0.0 <= gamma < np.inf:
-        raise InvalidInput(f"gamma = {gamma}; it must be finite and not negative")
+        raise InvalidInput(f"{gamma}; it must be finite and not negative", "gamma")
 
 
 def _weights(distribution: DistributionWithVisits, segment: Segment, gamma: float) -> Floats:

@@ -56,4 +56,4 @@ def require_limit(limit: int) -> None:
     """Refuse fewer than one trial."""
     require_whole("limit", limit)
     if limit < 1:
-        raise InvalidInput(f"limit = {limit}; it must be at least 1")
+        raise InvalidInput(f"{limit}; it must be at least 1", "limit")

@@ -91,4 +91,4 @@ class Gaussian(Perturbation):
 def require_rate(rate: object) -> None:
     """Refuse a rate that is not positive and finite."""
     if not isinstance(rate, int | float | np.floating) or not 0.0 < rate < np.inf:
-        raise InvalidInput(f"rate = {rate!r}; it must be above 0 and finite")
+        raise InvalidInput(f"{rate!r}; it must be above 0 and finite", "rate")

@@ -51,5 +51,5 @@ def _ftpl(kind: type[Ftpl], task: Task, **settings: Any) -> Ftpl:
 
 def _noise(name: str) -> type[Perturbation]:
     if name not in NOISES:
-        raise InvalidInput(f"perturbation = {name!r}; known names: {', '.join(NOISES)}")
+        raise InvalidInput(f"{name!r}; known names: {', '.join(NOISES)}", "perturbation")
     return NOISES[name]

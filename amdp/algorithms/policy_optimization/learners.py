@@ -88,7 +88,7 @@ class PolicyOptimization:
     def __post_init__(self) -> None:
         bounds.require_rate(self.rate)
         if not 0.0 <= self.exploration <= 1.0:
-            raise InvalidInput(f"exploration = {self.exploration}; it must be between 0 and 1")
+            raise InvalidInput(f"{self.exploration}; it must be between 0 and 1", "exploration")
 
     @classmethod
     def pomd(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:

@@ -152,7 +152,7 @@ class DekelHazan:
         """All closed walks alike."""
         graph, told = certain_moves(domain), stationary(domain)
         if self.block <= graph.critical:
-            raise InvalidInput(f"block = {self.block}; it must be above {graph.critical}, the steps to catch a walk")
+            raise InvalidInput(f"{self.block}; it must be above {graph.critical}, the steps to catch a walk", "block")
         closing = graph.closing(self.longest)
         weights = WalkWeights.of(graph, closing, self.rate, np.zeros((closing.rows, *domain.shape[1:])))
         luck = Luck.drawn(rng)

@@ -159,7 +159,7 @@ class Tuning(ABC):
 
     def __post_init__(self) -> None:
         if not 0.0 < self.rate < inf and self._sizes[2] > 1:  # a single action needs no rate
-            raise InvalidInput(f"rate = {self.rate:g}; it must be positive and finite, and so must its multiplier")
+            raise InvalidInput(f"{self.rate:g}; it must be positive and finite, and so must its multiplier", "rate")
 
     @property
     def steps(self) -> int:
@@ -333,7 +333,7 @@ def _epochs(steps: int, wanted: float, given: int | None) -> int:
     if given is not None:
         require_whole("epochs", given)
         if not 1 <= given <= steps:
-            raise InvalidInput(f"epochs = {given}; give between 1 and {steps}, the number of steps")
+            raise InvalidInput(f"{given}; give between 1 and {steps}, the number of steps", "epochs")
     length = ceil(steps / (given or min(max(1, round(wanted)), steps)))
     return ceil(steps / length)
 

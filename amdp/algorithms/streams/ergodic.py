@@ -181,7 +181,7 @@ class MdpExp3:
         require_rate(self.rate)
         require_whole("lookback", self.lookback, 1)
         if not 0.0 <= self.exploration <= 1.0:
-            raise InvalidInput(f"exploration = {self.exploration}; it must be between 0 and 1")
+            raise InvalidInput(f"{self.exploration}; it must be between 0 and 1", "exploration")
 
     @classmethod
     def tuned(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:

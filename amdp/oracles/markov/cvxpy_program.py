@@ -34,7 +34,7 @@ class CvxpyProgram:
     def __post_init__(self) -> None:
         require_limits(self.seconds, self.gap)
         if self.solver not in _SPELLING:
-            raise InvalidInput(f"solver = {self.solver!r}; cvxpy is asked for one of {', '.join(_SPELLING)}")
+            raise InvalidInput(f"{self.solver!r}; cvxpy is asked for one of {', '.join(_SPELLING)}", "solver")
 
     def supports(self, domain: Domain) -> bool:
         """Markov policies over a kernel or a box."""

@@ -42,7 +42,7 @@ class PulpProgram:
     def __post_init__(self) -> None:
         require_limits(self.seconds, self.gap, self.threads)
         if self.solver not in SOLVERS:
-            raise InvalidInput(f"solver = {self.solver!r}; PuLP is asked for one of {', '.join(SOLVERS)}")
+            raise InvalidInput(f"{self.solver!r}; PuLP is asked for one of {', '.join(SOLVERS)}", "solver")
 
     def supports(self, domain: Domain) -> bool:
         """Markov policies over a kernel or a box."""

@@ -113,7 +113,7 @@ class Projector(Exclusive, ABC, solves="project"):
         if not isinstance(domain, Domain):
             raise InvalidInput(f"{type(domain).__name__} is not a domain; wrap the kernel: MarkovPolicies(kernel)")
         if not oracle.supports(domain):
-            raise UnsupportedDomain(f"{type(oracle).__name__} does not project onto {describe(domain)}")
+            raise UnsupportedDomain(f"{type(oracle).__name__} does not project onto {describe(domain)}", "projection")
         registry.require(type(oracle).__name__, oracle.requires)
         self.oracle = oracle
         self.domain = domain

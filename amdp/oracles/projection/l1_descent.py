@@ -40,7 +40,7 @@ class L1Descent:
         require_limits(inf, self.gap)
         require_whole("iterations", self.iterations)
         if self.iterations < 1:
-            raise InvalidInput(f"iterations = {self.iterations}; it must be at least 1")
+            raise InvalidInput(f"{self.iterations}; it must be at least 1", "iterations")
 
     def supports(self, domain: Domain) -> bool:
         """Markov policies over an L1 ball."""

@@ -43,7 +43,7 @@ class NewtonProjection:
         for name in ("accuracy", "gap"):
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value < inf:
-                raise InvalidInput(f"{name} = {value!r}; it must be a number that is at least 0")
+                raise InvalidInput(f"{value!r}; it must be a number that is at least 0", name)
         for name in ("iterations", "factored_states"):
             require_whole(name, getattr(self, name))
 

@@ -50,7 +50,7 @@ class BranchAndBound:
         require_limits(self.seconds, self.gap)
         require_starts(self.starts)
         if not self.nodes >= 0:
-            raise InvalidInput(f"nodes = {self.nodes}; it must be at least 0")
+            raise InvalidInput(f"{self.nodes}; it must be at least 0", "nodes")
 
     def supports(self, domain: Domain) -> bool:
         """Stationary policies over a kernel."""

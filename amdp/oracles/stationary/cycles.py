@@ -48,9 +48,9 @@ class Cycles:
     def __post_init__(self) -> None:
         require_limits(self.seconds, self.gap)
         if not self.nodes >= 0:
-            raise InvalidInput(f"nodes = {self.nodes}; it must be at least 0")
+            raise InvalidInput(f"{self.nodes}; it must be at least 0", "nodes")
         if self.table < 0:
-            raise InvalidInput(f"table = {self.table}; it must be at least 0 bytes")
+            raise InvalidInput(f"{self.table}; it must be at least 0 bytes", "table")
 
     def supports(self, domain: Domain) -> bool:
         """Stationary policies over a kernel whose moves are certain."""
@@ -59,7 +59,7 @@ class Cycles:
     def bind(self, domain: Domain) -> Planner:
         """A planner that knows where each pair leads."""
         if is_stationary(domain) and not self.supports(domain):
-            raise UnsupportedDomain("Cycles needs certain moves: some row of the kernel has two successors")
+            raise UnsupportedDomain("Cycles needs certain moves: some row of the kernel has two successors", "oracle")
         return StationaryPlanner(self, domain, lambda chains: PathSearch(chains, self), self.gap, self.seconds)
 
 

@@ -55,9 +55,9 @@ class Enumeration:
 
     def __post_init__(self) -> None:
         if self.limit < 1:
-            raise InvalidInput(f"limit = {self.limit}; it must be at least 1")
+            raise InvalidInput(f"{self.limit}; it must be at least 1", "limit")
         if self.table < 0:
-            raise InvalidInput(f"table = {self.table}; it must be at least 0 bytes")
+            raise InvalidInput(f"{self.table}; it must be at least 0 bytes", "table")
 
     def supports(self, domain: Domain) -> bool:
         """Markov policies over a kernel or a box, and stationary policies over a kernel, if they are few."""
@@ -79,7 +79,8 @@ class Enumeration:
         if not few:
             raise UnsupportedDomain(
                 f"Enumeration would try {many} policies, more than its limit of {self.limit}; "
-                "use another oracle, or raise the limit"
+                "use another oracle, or raise the limit",
+                "oracle",
             )
 
 

@@ -85,4 +85,4 @@ def descents(chains: Chains, problem: Problem, starts: int, watch: Watch) -> tup
 def require_starts(starts: int) -> None:
     """Refuse a search that begins nowhere."""
     if starts < 1:
-        raise InvalidInput(f"starts = {starts}; it must be at least 1")
+        raise InvalidInput(f"{starts}; it must be at least 1", "starts")

@@ -48,7 +48,7 @@ class MixedProgram:
     def __post_init__(self) -> None:
         require_limits(self.seconds, self.gap, self.threads)
         if self.formulation not in FORMULATIONS:
-            raise InvalidInput(f"formulation = {self.formulation!r}; it must be one of {', '.join(FORMULATIONS)}")
+            raise InvalidInput(f"{self.formulation!r}; it must be one of {', '.join(FORMULATIONS)}", "formulation")
 
     def supports(self, domain: Domain) -> bool:
         """Stationary policies over a kernel."""

@@ -55,7 +55,7 @@ class PulpMixedProgram:
     def __post_init__(self) -> None:
         require_limits(self.seconds, self.gap, self.threads)
         if self.solver not in SOLVERS:
-            raise InvalidInput(f"solver = {self.solver!r}; PuLP is asked for one of {', '.join(SOLVERS)}")
+            raise InvalidInput(f"{self.solver!r}; PuLP is asked for one of {', '.join(SOLVERS)}", "solver")
 
     def supports(self, domain: Domain) -> bool:
         """Stationary policies over a kernel."""

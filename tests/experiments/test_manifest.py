@@ -8,8 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from amdp.cli import app
+from amdp.experiments import manifest
 from amdp.experiments.execution import execute
-from amdp.experiments.plan import origin, recalled, written
 from amdp.experiments.runner import run
 from amdp.experiments.settings import RunSettings
 from amdp.experiments.spec import Spec
@@ -65,10 +65,10 @@ def test_reports_and_results_need_no_file_that_the_spec_names(project: Path, tmp
 def test_a_stored_spec_finds_its_files_where_they_were(project: Path, tmp_path: Path) -> None:
     played(Spec.load(project / "mine.toml"), tmp_path / "out")
     stored = tmp_path / "out" / "spec.toml"
-    assert origin(stored) == str(project)
-    again = Spec.load(stored, origin(stored))
+    assert manifest.origin(stored) == str(project)
+    again = Spec.load(stored, manifest.origin(stored))
     assert [one.id for one in again.first()] == [one.id for one in Spec.load(project / "mine.toml").first()]
-    assert origin(project / "mine.toml") is None
+    assert manifest.origin(project / "mine.toml") is None
 
 
 def test_a_plan_says_what_its_spec_says(tmp_path: Path) -> None:
@@ -76,28 +76,33 @@ def test_a_plan_says_what_its_spec_says(tmp_path: Path) -> None:
         more=f'{TUNE}\n[[learners]]\nname = "uob-reps"\n[[games]]\ninstance = "tiny"\nepisodes = 9\nunknown = true'
     )
     with Store(tmp_path) as store:
-        store.prepare(spec.titled, written(spec))
+        store.prepare(spec.titled, manifest.dump(spec))
     assert spec.skipped
-    assert recalled(tmp_path) == spec
-    assert recalled(tmp_path).first() == spec.first()
+    assert manifest.load(tmp_path) == spec
+    assert manifest.load(tmp_path).first() == spec.first()
 
 
 @pytest.mark.parametrize("damage", ["", "[]", '{"format": 1}', None])
 def test_a_plan_that_does_not_fit_is_not_used(tmp_path: Path, damage: str | None) -> None:
     with Store(tmp_path) as store:
-        store.prepare(small(seeds=2).titled, written(small(seeds=2)))
+        store.prepare(small(seeds=2).titled, manifest.dump(small(seeds=2)))
         if damage is None:
             store.prepare(toml(seeds=1))
         else:
             store.plan.write_text(damage)
-    assert len(recalled(tmp_path).first()) == (2 if damage is None else 4)
+    assert len(manifest.load(tmp_path).first()) == (2 if damage is None else 4)
 
 
 def test_a_spec_without_a_title_keeps_the_name_of_its_file(project: Path, tmp_path: Path) -> None:
     spec = Spec.load(project / "mine.toml")
     played(spec, tmp_path / "out")
     stored = tmp_path / "out" / "spec.toml"
-    assert spec.title == recalled(tmp_path / "out").title == Spec.load(stored, origin(stored)).title == "mine"
+    assert (
+        spec.title
+        == manifest.load(tmp_path / "out").title
+        == Spec.load(stored, manifest.origin(stored)).title
+        == "mine"
+    )
     before = stored.stat().st_mtime_ns
     played(spec, tmp_path / "out")
     assert stored.stat().st_mtime_ns == before
