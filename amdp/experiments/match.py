@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from amdp.model.confidence import BernsteinBox, Radius
 from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
 from amdp.oracles.base import PlanningOracle, describe, oracle
 from amdp.oracles.projection.base import ProjectionOracle, projection
+from amdp.regular_files import open_binary
 
 WORLD_FILES = (".npz", ".json")
 LOSS_FILES = (".csv", ".parquet", ".npz")
@@ -202,11 +203,12 @@ def verified_path(given: Named) -> str:
 
 
 def checksum(file: str) -> str:
-    """Of its bytes."""
+    """The first 16 hexadecimal digits of the SHA-256 of a file."""
     try:
-        return sha256(Path(file).read_bytes()).hexdigest()[:16]
+        with open_binary(file) as stream:
+            return file_digest(stream, "sha256").hexdigest()[:16]
     except OSError as problem:
-        raise InvalidInput(f"{file} cannot be read: {problem.strerror}") from problem
+        raise InvalidInput(f"{file} cannot be read: {problem.strerror or problem}") from problem
 
 
 def build_delays(game: GameSettings, seed: int) -> Delays | None:

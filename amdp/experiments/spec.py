@@ -32,10 +32,12 @@ from amdp.experiments import reading
 from amdp.experiments.pairing import DEFAULTS, Skipped, pairings, read_games, read_learners
 from amdp.experiments.settings import GameSettings, LearnerSettings, RunSettings
 from amdp.experiments.tuning import MOST_SEEDS, SEEDS_BEGIN, Tune
+from amdp.regular_files import read_text
 
 TOP = ("title", "seeds", "checkpoints", "defaults", "games", "learners", "tune")
 CHECKPOINTS = 50
 MOST_CHECKPOINTS = 100_000
+LARGEST_SPEC = 2**24  # bytes; more is not a spec, but a wrong file
 NAMED = 10  # skipped pairings that are told one by one
 TUNING_CHECKPOINTS = 2  # of a try only the last one counts
 
@@ -83,7 +85,7 @@ class Spec:
         """From a file; names of files start in its own folder if no other is given."""
         file = Path(path)
         try:
-            text = file.read_text(encoding="utf-8-sig")
+            text = read_text(file, LARGEST_SPEC)
         except (OSError, UnicodeDecodeError) as problem:
             raise SpecError(f"cannot be read: {problem}", str(file)) from problem
         return cls.parse(text, str(file), folder or str(file.resolve().parent))
