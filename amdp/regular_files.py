@@ -13,7 +13,7 @@ from pathlib import Path
 from amdp import arrays
 
 TEXT_EXPANSION = 4  # numbers that are read from text take several times the bytes of the text
-# To open a pipe would wait for somebody who writes; Windows has no such flag, and other ends of lines without `O_BINARY`.
+# To open a pipe would wait for somebody who writes. On Windows only `O_BINARY` exists: without it ends of lines change.
 READ_WITHOUT_WAITING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 KINDS = {
     stat.S_IFDIR: "a directory",
