@@ -9,6 +9,7 @@ import highspy
 import numpy as np
 
 from amdp.arrays import Actions, Floats
+from amdp.kernels.threads import multiply
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.evaluation import evaluate
 from amdp.oracles.base import Planner, Status
@@ -111,7 +112,7 @@ class _Highs:
             return  # a policy alone is not a basis
         shortsighted = cost.argmin(axis=-1).astype(np.int32)
         value = evaluate(self._domain, shortsighted[None], cost[None])[0]
-        if self._last is None or value < np.vdot(self._last, cost):
+        if self._last is None or value < multiply(self._last.reshape(-1), cost.reshape(-1)):
             self._highs.setBasis(_policy_basis(self._rows, shortsighted))
 
     def _answer(self) -> Answer:

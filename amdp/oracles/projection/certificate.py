@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from amdp.arrays import Bools, Floats
 from amdp.errors import InvalidInput
+from amdp.kernels.threads import multiply
 from amdp.model.confidence import EMPTY_TOLERANCE, BernsteinBox
 from amdp.model.domains import MarkovPolicies
 from amdp.model.transitions import SingleKernel
@@ -52,16 +53,16 @@ class KernelMoves:
 
     def usable(self, h: int, weights: Floats, dead: Bools) -> Bools:
         """Pairs with weight that cannot lead into a dead state."""
-        leak = np.asarray(self.kernel.matrix(h) @ dead.astype(np.float64)).reshape(weights.shape)
+        leak = np.asarray(multiply(self.kernel.matrix(h), dead.astype(np.float64))).reshape(weights.shape)
         return np.asarray((weights > -np.inf) & (leak == 0.0))
 
     def successors(self, h: int, usable: Bools) -> Bools:
         """The states that usable pairs lead to."""
-        return np.asarray(self.kernel.matrix(h).T @ usable.reshape(-1).astype(np.float64)) > 0.0
+        return np.asarray(multiply(self.kernel.matrix(h).T, usable.reshape(-1).astype(np.float64))) > 0.0
 
     def relax(self, h: int, weights: Floats, prices: Floats) -> tuple[Floats, Entries]:
         """`P v - log w`, and the rows."""
-        expected = np.asarray(self.kernel.matrix(h) @ prices).reshape(weights.shape)
+        expected = np.asarray(multiply(self.kernel.matrix(h), prices)).reshape(weights.shape)
         step = scipy.sparse.coo_array(self.kernel.matrix(h))
         row, column = step.coords
         return expected - weights, (row, column, np.log(step.data))
@@ -221,7 +222,7 @@ def flow_residual(domain: MarkovPolicies, log_measure: Floats) -> float:
         leaving = measure[h].reshape(states, -1).sum(axis=1)
         worst = max(worst, float(np.abs(entering - leaving).max()))
         if isinstance(domain.dynamics, SingleKernel):
-            entering = np.asarray(domain.dynamics.matrix(h).T @ measure[h].reshape(-1))
+            entering = np.asarray(multiply(domain.dynamics.matrix(h).T, measure[h].reshape(-1)))
         else:
             entering = measure[h].sum(axis=(0, 1))
     return worst
