@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from amdp.arrays import require_room
 from amdp.errors import AmdpError, InvalidInput, SpecError
+from amdp.regular_files import open_binary
 
 UNREADABLE = (  # what a file may raise that is damaged, encrypted, packed in an unknown way, or made to be a nuisance
     OSError,
@@ -40,7 +41,7 @@ def read(path: str | PathLike[str], chosen: Callable[[list[str]], Iterable[str]]
     """
     file = Path(path)
     try:
-        with file.open("rb") as stream:
+        with open_binary(file) as stream:
             if stream.read(len(np.lib.format.MAGIC_PREFIX)) == np.lib.format.MAGIC_PREFIX:
                 raise SpecError("holds a single array; save named arrays with numpy.savez", str(file))
             with ZipFile(stream) as archive:

@@ -3,7 +3,11 @@
 import csv
 import io
 import json
+import os
 import re
+import socket
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -232,6 +236,104 @@ def test_an_archive_that_unpacks_to_more_than_memory_is_not_unpacked(
         load(file)
     with pytest.raises(SpecError, match=r"losses: an array .* would fill 2,097,152 bytes"):
         losses.load(zipped(tmp_path / "l.npz", ("losses.npy", member(np.zeros((2, 2**17))))))
+
+
+# --- files without an end ---------------------------------------------------------------------------------------------
+
+READ_ALL = """
+import resource, sys
+from pathlib import Path
+from amdp import losses
+from amdp.errors import AmdpError
+from amdp.experiments.match import checksum
+from amdp.experiments.plan import recalled
+from amdp.experiments.spec import Spec
+from amdp.experiments.storage import Store
+from amdp.instances import load, read_prism
+
+resource.setrlimit(resource.RLIMIT_AS, (2**34, 2**34))
+folder = Path(sys.argv[1])
+store = Store(folder)
+readers = {
+    "npz": (load, losses.load, checksum),
+    "json": (load, checksum),
+    "csv": (losses.load, checksum),
+    "parquet": (losses.load, checksum),
+    "tra": (lambda file: read_prism(file, 2),),
+    "toml": (
+        Spec.load,
+        checksum,
+        lambda _: recalled(folder),
+        lambda _: store.prepare("", b""),
+        lambda _: store.read("ab" + 30 * "0"),
+    ),
+}
+for suffix, known in readers.items():
+    for read in known:
+        try:
+            print("accepted", read(folder / f"spec.{suffix}"))
+        except AmdpError as problem:
+            print(problem)
+"""
+SUFFIXES = ("npz", "json", "csv", "parquet", "tra", "toml")
+
+
+def make_pipe(file: Path) -> None:
+    os.mkfifo(file)
+
+
+def make_socket(file: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as listener:
+        here = Path.cwd()
+        os.chdir(file.parent)  # the address of a socket has at most 107 bytes
+        try:
+            listener.bind(file.name)
+        finally:
+            os.chdir(here)
+
+
+def make_device(file: Path) -> None:
+    file.symlink_to("/dev/zero")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize(
+    ("make", "kind"),
+    [
+        (make_pipe, "a named pipe (FIFO)"),
+        (make_socket, "a socket"),
+        (make_device, "a character device"),
+        (Path.mkdir, "a directory"),
+    ],
+)
+def test_what_is_no_regular_file_is_refused_by_every_reader(
+    tmp_path: Path, make: Callable[[Path], None], kind: str
+) -> None:
+    record = tmp_path / "runs" / "ab" / ("ab" + 30 * "0" + ".json")
+    record.parent.mkdir(parents=True)
+    for file in (*(tmp_path / f"spec.{suffix}" for suffix in SUFFIXES), record):
+        make(file)
+    # In a process of its own: who reads such a file does not come back.
+    done = subprocess.run(
+        [sys.executable, "-c", READ_ALL, tmp_path], capture_output=True, text=True, timeout=300, check=True
+    )
+    lines = done.stdout.splitlines()
+    assert len(lines) == 15
+    for line in lines:
+        assert f"{tmp_path}" in line
+        assert f"it is {kind}; expected a regular file" in line
+
+
+def test_a_text_that_is_larger_than_memory_holds_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "memory", lambda: 2**32)
+    readers: dict[str, Callable[[Path], object]] = {"world.json": load, "losses.csv": losses.load, "a.toml": Spec.load}
+    for name, read in readers.items():
+        with (tmp_path / name).open("wb") as stream:
+            stream.truncate(2**30 + 1)  # a hole: it fills nothing on the disk
+        with pytest.raises(
+            SpecError, match=rf"{name}: cannot be read: it holds 1,073,741,825 bytes; at most [\d,]+ are"
+        ):
+            read(tmp_path / name)
 
 
 # --- texts ------------------------------------------------------------------------------------------------------------

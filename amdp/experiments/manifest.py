@@ -9,8 +9,9 @@ from typing import Any
 from amdp import options
 from amdp.experiments.pairing import Skipped
 from amdp.experiments.settings import GameSettings, LearnerSettings, canonical, plain
-from amdp.experiments.spec import Spec
+from amdp.experiments.spec import LARGEST_SPEC, Spec
 from amdp.experiments.tuning import Tune
+from amdp.regular_files import read_bytes, read_text
 
 FORMAT = 1
 FILE = "plan.json"
@@ -53,7 +54,7 @@ def origin(file: str | PathLike[str]) -> str | None:
 def _content(file: Path, text: str) -> dict[str, Any] | None:
     """The manifest beside a spec, if it was made of the same text."""
     try:
-        content = json.loads(file.with_name(FILE).read_bytes())
+        content = json.loads(read_bytes(file.with_name(FILE)))
     except (OSError, ValueError, RecursionError):
         return None
     fits = isinstance(content, dict) and content.get("format") == FORMAT and content.get("spec") == _checksum(text)
@@ -89,7 +90,7 @@ def _build(content: dict[str, Any], text: str) -> Spec:
 def _text(file: Path) -> str:
     """The text of a file; empty if it cannot be read: who loads it says why."""
     try:
-        return file.read_text(encoding="utf-8-sig")
+        return read_text(file, LARGEST_SPEC)
     except (OSError, UnicodeDecodeError):
         return ""
 

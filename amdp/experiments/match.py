@@ -1,6 +1,6 @@
 """From the settings of a run to its match."""
 
-from hashlib import sha256
+from hashlib import file_digest
 from pathlib import Path
 
 from amdp.errors import InvalidInput
@@ -14,6 +14,7 @@ from amdp.losses import LossSequence
 from amdp.model.domains import Domain
 from amdp.oracles.base import PlanningOracle, oracle
 from amdp.oracles.projection.base import ProjectionOracle, projection
+from amdp.regular_files import open_binary
 
 
 def arrange(settings: RunSettings) -> Match:
@@ -102,9 +103,10 @@ def verified_path(given: Named) -> str:
 def checksum(file: str) -> str:
     """The first 16 hex digits of the SHA-256 of a file."""
     try:
-        return sha256(Path(file).read_bytes()).hexdigest()[:16]
+        with open_binary(file) as stream:
+            return file_digest(stream, "sha256").hexdigest()[:16]
     except OSError as problem:
-        raise InvalidInput(f"{file} cannot be read: {problem.strerror}") from problem
+        raise InvalidInput(f"{file} cannot be read: {problem.strerror or problem}") from problem
 
 
 def _table(given: Named) -> dict[str, object]:

@@ -33,10 +33,12 @@ from amdp.experiments.entries import DEFAULTS, read_games, read_learners
 from amdp.experiments.pairing import Skipped, pairings
 from amdp.experiments.settings import GameSettings, LearnerSettings, RunSettings
 from amdp.experiments.tuning import MOST_SEEDS, SEEDS_BEGIN, Tune
+from amdp.regular_files import read_text
 
 CHECKPOINTS = 50
 MOST_CHECKPOINTS = 100_000
 MOST_NAMED = 10  # skipped pairings that a note names one by one
+LARGEST_SPEC = 2**24  # bytes; more is not a spec, but a wrong file
 TUNING_CHECKPOINTS = 2  # of a try only the last one counts
 
 
@@ -83,7 +85,7 @@ class Spec:
         """From a file of TOML, or of JSON by its suffix; names of files start in its folder if no other is given."""
         file = Path(path)
         try:
-            text = file.read_text(encoding="utf-8-sig")
+            text = read_text(file, LARGEST_SPEC)
         except (OSError, UnicodeDecodeError) as problem:
             raise SpecError(f"cannot be read: {problem}", str(file)) from problem
         start = folder or str(file.resolve().parent)

@@ -19,6 +19,7 @@ from typing import Any
 
 from amdp.errors import InvalidInput
 from amdp.experiments.record import Record
+from amdp.regular_files import read_bytes
 
 # Not on Windows: without claims two runners may play a run twice; its result is the same.
 fcntl: Any = import_module("fcntl") if find_spec("fcntl") else None
@@ -74,9 +75,9 @@ class Store:
         if self.claim(NOBODY):  # else another runner is here at this moment
             for left in (*self.folder.glob("spec.*.part"), *self.folder.glob("plan.*.part")):
                 left.unlink(missing_ok=True)
-            other = self.spec.exists() and self.spec.read_bytes() != spec.encode()
+            other = _content(self.spec) not in (None, spec.encode())
             for file, content in ((self.spec, spec.encode()), (self.plan, plan)):
-                if content is not None and not (file.exists() and file.read_bytes() == content):
+                if content is not None and _content(file) != content:
                     _write_whole(file, content)
             self.release(NOBODY)
         for left in self.folder.glob("runs/*/*.part"):
@@ -94,7 +95,7 @@ class Store:
     def read(self, run: str) -> Record:
         """A run; one that is not there, or whose file cannot be trusted, is refused."""
         try:
-            record = Record.from_bytes(self.file(run).read_bytes())
+            record = Record.from_bytes(read_bytes(self.file(run)))
         except (InvalidInput, OSError) as problem:
             raise InvalidInput(f"{self.file(run)}: {problem}") from problem
         if record.id != run:
@@ -165,6 +166,16 @@ class Store:
 
 def _place(run: str) -> int:
     return int(run[:HEX_DIGITS], 16)
+
+
+def _content(file: Path) -> bytes | None:
+    """The bytes of a file of this folder, None if there is none."""
+    try:
+        return read_bytes(file)
+    except FileNotFoundError:
+        return None
+    except OSError as problem:
+        raise InvalidInput(f"{file} cannot be read: {problem.strerror or problem}") from problem
 
 
 def _write_whole(file: Path, content: bytes) -> None:

@@ -28,6 +28,7 @@ from amdp.arrays import Floats, floats, require_finite, require_index
 from amdp.errors import InvalidInput, SpecError
 from amdp.instances.base import Instance, Scale
 from amdp.model.transitions import Kernel, SingleKernel, SparseKernel
+from amdp.regular_files import read_text
 from amdp.text import as_name, quoted
 
 SPARSE = ("data", "indices", "indptr")
@@ -76,7 +77,7 @@ def _write_npz(file: Path, fields: Fields) -> None:
 
 def _read_json(file: Path) -> Fields:
     try:
-        fields = json.loads(file.read_text(encoding="utf-8-sig"), object_pairs_hook=_without_repetition)
+        fields = json.loads(read_text(file), object_pairs_hook=_without_repetition)
     except OSError as problem:
         raise SpecError(f"cannot be read: {problem}", str(file)) from problem
     except (ValueError, RecursionError) as problem:

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 from amdp.arrays import Floats, floats, refuse, require_room
 from amdp.errors import InvalidInput
 from amdp.instances.base import Instance, no_rows, repeated, require_amount, require_chance, require_count, shrunk
+from amdp.kernels.threads import multiply
 from amdp.model.transitions import Kernel, require_dense
 
 REJECT, ADMIT = 0, 1
@@ -45,7 +46,7 @@ def inventory(
     stock = np.arange(capacity + 1)
     raised = np.minimum(stock[:, None] + np.arange(max_order + 1), capacity)  # [s, a]
     after = _after_demand(capacity, mean_demand)  # [x, y]
-    left = after @ stock
+    left = multiply(after, stock)
     unmet = np.maximum(mean_demand - (stock - left), 0.0)  # E[D - min(D, x)]
     later = holding * left[raised] + shortage * unmet[raised]
     costs, scale = shrunk(price[:, None, None] * (raised - stock[:, None]) + later)

@@ -13,6 +13,7 @@ from amdp.arrays import ROW_TOLERANCE, Floats, floats, require_index
 from amdp.errors import InvalidInput
 from amdp.instances.base import Instance, repeated, require_count
 from amdp.model.transitions import SparseKernel
+from amdp.regular_files import read_text
 from amdp.text import as_name
 
 HEADER = "a header of three counts: `states choices transitions`"
@@ -59,7 +60,7 @@ class _Choices(NamedTuple):
 
 def _parsed(file: Path) -> _Choices:
     try:
-        text = file.read_text(encoding="utf-8")
+        text = read_text(file)
     except (OSError, UnicodeDecodeError) as problem:
         raise InvalidInput(f"{file} cannot be read: {problem}") from problem
     lines = _meaningful(text)

@@ -37,6 +37,7 @@ MOST = 1e280  # the largest factor of weights; beyond it their scale is changed
 ROUNDING = 1e-14  # of the sum of a row
 NEGLIGIBLE = 40.0  # by how much the logarithm of an addend may lie below that of the sum to count
 LEAST = -745.0  # the logarithm of the smallest number
+FAR = 1e5  # logarithms beyond this are rounded by more than 1e-11
 SAFE = 600.0  # products of weights and prices within this range of logarithms do not underflow
 
 # Sums may be taken in any one order: nothing is compared for equality here.
@@ -569,6 +570,8 @@ def _log_move(rows, h, row, y, price):
     if rows.free[h, row, y] == 0.0 and rows.chances[h, row, y] > 0.0:
         is_low = rows.chances[h, row, y] == rows.lower[h, row, y]
         return rows.log_lower[h, row, y] if is_low else rows.log_upper[h, row, y]
+    if rows.free[h, row, y] > TINY and max(abs(price), abs(rows.log_weights[h, row, y])) > FAR:
+        return np.log(rows.free[h, row, y])  # the sum of the logarithms would lose digits that the chance has
     return min(rows.tilt[h, row] + rows.log_weights[h, row, y] - price, rows.log_upper[h, row, y])
 
 

@@ -3,8 +3,13 @@
 Our matrices are small: a second thread gains little on a quiet machine, and on a busy one the threads wait for each
 other. Compiled kernels multiply by `amdp.kernels.products`; this is for products of numpy and scipy.
 
-The number of threads belongs to the process. Until it is put back, a product that another thread of Python starts runs
-on one thread too: its result is right, and it may be slower.
+Held is the OpenBLAS of numpy and of scipy, from version 0.3.27 on and with threads of its own, as in their wheels.
+Not held are MKL (whose number of threads is that of one thread of Python, and would need other accounts than those
+below), Accelerate (which has no call for it), BLIS, and OpenBLAS on OpenMP: products run there as they would without
+this module. `OMP_NUM_THREADS=1`, or `VECLIB_MAXIMUM_THREADS=1` for Accelerate, holds these for the whole process.
+
+The number of threads of OpenBLAS belongs to the process. Until it is put back, a product that another thread of Python
+starts runs on one thread too: its result is right, and it may be slower.
 """
 
 from contextlib import AbstractContextManager, nullcontext

@@ -24,6 +24,7 @@ from amdp.arrays import floats, located, refuse, require_room
 from amdp.errors import AmdpError, InvalidInput, MissingDependency, SpecError
 from amdp.losses.base import FixedLosses
 from amdp.model.segments import Shape
+from amdp.regular_files import open_binary, open_text
 
 PLACE = ("round", "step", "state", "action")
 COLUMNS = (*PLACE, "loss")
@@ -115,7 +116,7 @@ def _place(flat: np.integer | int, sizes: tuple[int, ...]) -> str:
 
 
 def _csv(file: Path) -> Columns:
-    with file.open(encoding="utf-8-sig", newline="") as stream:
+    with open_text(file, newline="") as stream:
         header = [title.strip() for title in next(csv.reader([stream.readline()]), [])]
         known = [name for name in COLUMNS if name in header]
         if not known:
@@ -131,7 +132,7 @@ def _parquet(file: Path) -> Columns:
         parquet = import_module("pyarrow.parquet")
     except ImportError as problem:
         raise MissingDependency('reading Parquet files needs pyarrow: pip install "amdp[frames]"') from problem
-    with file.open("rb") as stream:
+    with open_binary(file) as stream:
         opened = parquet.ParquetFile(stream)
         require_room("a table", (opened.metadata.num_rows, opened.metadata.num_columns))
         table = opened.read(columns=[name for name in COLUMNS if name in opened.schema_arrow.names])

@@ -24,6 +24,7 @@ from amdp.arrays import (
 )
 from amdp.errors import InvalidInput
 from amdp.kernels.sweeps import TIE
+from amdp.kernels.threads import multiply
 from amdp.model.dynamics import Sweep, read_only, require_places
 from amdp.model.segments import Pairs, Segment, Shape
 from amdp.model.transitions import SingleKernel
@@ -88,7 +89,7 @@ class L1Ball:
 
     def least_expectation(self, h: int, values: Floats) -> Floats:
         """Least expected value `[n, s, a]`: half the radius moves to the best state, away from the worst ones."""
-        return np.stack([self._moved(h, one) @ one for one in values])
+        return np.stack([multiply(self._moved(h, one), one) for one in values])
 
     def cheapest(self, costs: Costs) -> Sweep:
         """Backward induction for each of `costs` `[n, h, s, a]`."""

@@ -238,7 +238,8 @@ class Chain:
     @cached_property
     def moves(self) -> Floats:
         """`P^pi`, `[s, y]`."""
-        mixed: Floats = np.matmul(self.policy[:, None, :], self.rows)[:, 0]
+        with one_thread(self.rows.size):
+            mixed: Floats = np.matmul(self.policy[:, None, :], self.rows)[:, 0]
         return mixed
 
     @cached_property
@@ -255,9 +256,9 @@ class Chain:
         paid = np.einsum("sa,sa->s", self.policy, losses)
         with one_thread(factors.size):
             bias = lapack.dgetrs(factors, pivots, paid, trans=1)[0]
-        mean = float(_uniform(len(bias)) @ bias)
-        bias -= self.law @ bias
-        ahead: Floats = self.rows @ bias
+        mean = float(multiply(_uniform(len(bias)), bias))
+        bias -= multiply(self.law, bias)
+        ahead: Floats = multiply(self.rows, bias)
         ahead += losses
         ahead -= mean
         return LongRun(mean, bias, ahead)

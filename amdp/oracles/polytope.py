@@ -7,6 +7,7 @@ Over a box the flow `q[h,s,a,y]` has columns of its own, with `sum_y q = x` and 
 
 from dataclasses import dataclass
 from functools import singledispatch
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,7 @@ class Polytope:
     @property
     def n_pairs(self) -> int:
         """How many columns are pairs; costs and the returned mass live on these."""
-        return int(np.prod(self.shape))
+        return prod(self.shape)
 
     @property
     def has_flows(self) -> bool:

@@ -21,6 +21,8 @@ def size_of(domain: Domain, actions: Actions, objective: Floats, costs: Costs) -
     do not: the objective may be zero up to rounding, and rounding is relative to what was added up. Zero means that
     the policy pays nothing anywhere. Over a set of kernels it is the least such sum, or the objective if that is more.
     """
+    if costs.min() >= 0.0:
+        return np.abs(objective)
     as_they_are = np.full(len(costs), -np.inf)
     paid = domain.dynamics.follow(np.abs(costs), actions, as_they_are).values[:, 0, domain.initial]
     result: Floats = np.maximum(paid, np.abs(objective))

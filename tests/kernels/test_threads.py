@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from threading import Event, Thread
 from typing import Any
 
@@ -13,9 +14,13 @@ import amdp
 from amdp.kernels import blas
 from amdp.kernels.threads import multiply, one_thread
 from amdp.model.chains import laws
+from amdp.model.l1_ball import L1Ball
+from amdp.model.mixing import Chain
+from amdp.oracles.projection.certificate import flow_residual
 
 USERS = 2
 SHAPE = (6, 80, 5)
+MANY_ACTIONS = (1, 200, 50)  # one state alone has as many moves as the library splits
 MUCH = 10**9  # multiplications
 
 SETTERS = [setter for setter in map(blas.setter, (blas.NUMPY, blas.SCIPY)) if setter is not None]
@@ -127,7 +132,34 @@ def a_chain() -> Callable[[], object]:
     return lambda: laws(moves, 0, 100, 101)
 
 
-@pytest.mark.parametrize("work", [a_plan, an_occupancy, a_chain])
+def a_certificate() -> Callable[[], object]:
+    rng = np.random.default_rng(1)
+    kernel = amdp.Kernel(random_rows(SHAPE, rng))
+    log_measure = np.log(np.maximum(kernel.occupancy(random_policies(1, SHAPE, rng), 0)[0], 1e-300))
+    domain = amdp.MarkovPolicies(kernel)
+    return lambda: flow_residual(domain, log_measure)
+
+
+def a_long_sum() -> Callable[[], object]:
+    costs = np.random.default_rng(1).random(50_000)
+    return lambda: multiply(costs, costs)
+
+
+def a_ball() -> Callable[[], object]:
+    ball = L1Ball(random_rows(MANY_ACTIONS, np.random.default_rng(1)), np.full(MANY_ACTIONS, 0.1))
+    values = np.random.default_rng(2).random((1, MANY_ACTIONS[1]))
+    return lambda: ball.least_expectation(0, values)
+
+
+def a_long_run() -> Callable[[], object]:
+    rng = np.random.default_rng(1)
+    _, states, actions = MANY_ACTIONS
+    chain = Chain(random_rows(MANY_ACTIONS, rng)[0], np.full((states, actions), 1.0 / actions))
+    losses = rng.random((states, actions))
+    return lambda: (chain.long_run(losses), replace(chain).moves)
+
+
+@pytest.mark.parametrize("work", [a_plan, an_occupancy, a_chain, a_certificate, a_long_sum, a_ball, a_long_run])
 def test_other_threads_do_nothing_while_we_multiply(work: Callable[[], Callable[[], object]]) -> None:
     """Their share is 0; it is near 1 if products are split. Shares of processor time: no neighbour changes them."""
     assert seconds_of_other_threads(work()) < 0.1

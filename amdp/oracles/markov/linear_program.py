@@ -9,6 +9,7 @@ import highspy
 import numpy as np
 
 from amdp.arrays import Actions, Floats
+from amdp.kernels.threads import multiply
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.evaluation import evaluate
 from amdp.oracles.base import Planner, Status
@@ -19,6 +20,7 @@ from amdp.oracles.solving import Answer, SolverPlanner, require_limits
 FEW = 0.1  # with a smaller share of the costs changed, the last basis is the place to start
 # With more non-zeros than these a solve may outlast a person's patience: listen for Ctrl-C.
 LONG_SOLVE = 20_000  # over a kernel
+LONG_HOT_SOLVE = 100_000  # over a kernel, from the last basis: the thread that listens would take longer than the solve
 LONG_BOX_SOLVE = 2_000
 
 _STATUSES = {
@@ -60,6 +62,7 @@ class _Highs:
         self._domain = domain
         self._settings = settings
         self._rows = program(domain)
+        self._is_short_when_hot = not self._rows.has_flows and self._rows.matrix.nnz <= LONG_HOT_SOLVE
         self._last: Floats | None = None  # the mass of the basis that HiGHS holds
         self._prices: Floats  # the costs that HiGHS holds
         self._stop: Event | None = None  # set, it ends a long solve
@@ -72,11 +75,12 @@ class _Highs:
         changed = np.flatnonzero(prices != self._prices).astype(np.int32)
         self._highs.changeColsCost(len(changed), changed, prices[changed])
         self._prices = prices
-        if self._last is None or len(changed) > FEW * len(prices):
+        is_hot = self._last is not None and len(changed) <= FEW * len(prices)
+        if not is_hot:
             self._choose_start(cost)
         if self._settings.seconds < inf:
             self._highs.setOptionValue("time_limit", self._highs.getRunTime() + self._settings.seconds)
-        run(self._highs, self._settings.threads, self._stop)
+        run(self._highs, self._settings.threads, None if is_hot and self._is_short_when_hot else self._stop)
         return self._answer()
 
     def restart(self) -> None:
@@ -108,7 +112,7 @@ class _Highs:
             return  # a policy alone is not a basis
         shortsighted = cost.argmin(axis=-1).astype(np.int32)
         value = evaluate(self._domain, shortsighted[None], cost[None])[0]
-        if self._last is None or value < np.vdot(self._last, cost):
+        if self._last is None or value < multiply(self._last.reshape(-1), cost.reshape(-1)):
             self._highs.setBasis(_policy_basis(self._rows, shortsighted))
 
     def _answer(self) -> Answer:

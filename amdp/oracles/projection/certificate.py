@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from amdp.arrays import Bools, Floats
 from amdp.errors import InvalidInput
+from amdp.kernels.threads import multiply
 from amdp.model.confidence import EMPTY_TOLERANCE, BernsteinBox
 from amdp.model.domains import MarkovPolicies
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Report, Status
 from amdp.oracles.projection.base import Projection
 
+FAR = 1e5  # logarithms beyond this have lost digits that count
 Positions = NDArray[np.integer]
 Entries = tuple[Positions, Positions, Floats]  # row s*A+a, column y, logarithm of the chance
 
@@ -52,16 +54,16 @@ class KernelMoves:
 
     def usable(self, h: int, weights: Floats, dead: Bools) -> Bools:
         """Pairs with weight that cannot lead into a dead state."""
-        leak = np.asarray(self.kernel.matrix(h) @ dead.astype(np.float64)).reshape(weights.shape)
+        leak = np.asarray(multiply(self.kernel.matrix(h), dead.astype(np.float64))).reshape(weights.shape)
         return np.asarray((weights > -np.inf) & (leak == 0.0))
 
     def successors(self, h: int, usable: Bools) -> Bools:
         """The states that usable pairs lead to."""
-        return np.asarray(self.kernel.matrix(h).T @ usable.reshape(-1).astype(np.float64)) > 0.0
+        return np.asarray(multiply(self.kernel.matrix(h).T, usable.reshape(-1).astype(np.float64))) > 0.0
 
     def relax(self, h: int, weights: Floats, prices: Floats) -> tuple[Floats, Entries]:
         """`P v - log w`, and the rows."""
-        expected = np.asarray(self.kernel.matrix(h) @ prices).reshape(weights.shape)
+        expected = np.asarray(multiply(self.kernel.matrix(h), prices)).reshape(weights.shape)
         step = scipy.sparse.coo_array(self.kernel.matrix(h))
         row, column = step.coords
         return expected - weights, (row, column, np.log(step.data))
@@ -100,6 +102,11 @@ class BoxMoves:
         cost = np.where(used, log_chance, 0.0) - np.where(used, weights, 0.0) + prices
         terms = np.where(used, chance * cost, 0.0)
         phi = np.where(used.any(axis=-1), terms.sum(axis=-1), np.inf)
+        far = np.abs(np.where(used, cost, 0.0)).max(axis=-1) > FAR
+        if far.any():
+            phi[far] = _expected_from_level(
+                log_chance[far], cost[far], used[far], self.box.lower[h][far], self.box.upper[h][far]
+            )
         s, a, y = np.nonzero(used)
         return phi, (s * used.shape[1] + a, y, log_chance[used])
 
@@ -221,7 +228,7 @@ def flow_residual(domain: MarkovPolicies, log_measure: Floats) -> float:
         leaving = measure[h].reshape(states, -1).sum(axis=1)
         worst = max(worst, float(np.abs(entering - leaving).max()))
         if isinstance(domain.dynamics, SingleKernel):
-            entering = np.asarray(domain.dynamics.matrix(h).T @ measure[h].reshape(-1))
+            entering = np.asarray(multiply(domain.dynamics.matrix(h).T, measure[h].reshape(-1)))
         else:
             entering = measure[h].sum(axis=(0, 1))
     return worst
@@ -270,6 +277,25 @@ def tilted(log_weights: Floats, lower: Floats, upper: Floats) -> Floats:
     chances: Floats = np.clip(weights + shift, low, high)
     chances[empty] = -np.inf
     return chances
+
+
+def _expected_from_level(log_chance: Floats, cost: Floats, used: Bools, lower: Floats, upper: Floats) -> Floats:
+    """`sum_y p c` of rows `[n, y]` of a box, taken from the cost that the entries between their bounds share.
+
+    A row sums to 1 up to rounding, and what is missing falls to entries between their bounds, or to those that are just
+    about to leave one. Counted from their cost the rounding has no weight; counted from 0 the costs multiply it.
+    """
+    with np.errstate(divide="ignore"):
+        above, below = used & (log_chance > np.log(lower)), used & (log_chance < np.log(upper))
+    chance, inside = np.exp(log_chance), above & below
+    level = np.where(inside, chance, -1.0).argmax(axis=-1)[:, None]
+    rising = np.where(below, cost, np.inf).argmin(axis=-1)[:, None]
+    falling = np.where(above, cost, -np.inf).argmax(axis=-1)[:, None]
+    turning = np.where(chance.sum(axis=-1, keepdims=True) < 1.0, rising, falling)
+    level = np.where(inside.any(axis=-1, keepdims=True), level, turning)
+    shared = np.take_along_axis(cost, level, axis=-1)
+    result: Floats = shared[:, 0] + np.where(used, chance * (cost - shared), 0.0).sum(axis=-1)
+    return result
 
 
 def _gap(log_chance: Floats, excess: Floats) -> float:

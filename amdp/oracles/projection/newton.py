@@ -25,6 +25,7 @@ from amdp.oracles.projection.base import Projection, Projector, projects_onto, s
 from amdp.oracles.projection.certificate import certified, supported
 
 FAINT = -600.0  # the logarithm of masses that the sums of compiled code may lose
+TOO_FAR = 1e10  # logarithms of weights whose rounding may be seen in the gap
 Arrays = tuple[Any, ...]  # what the compiled code takes for `FlowRows`
 Found = tuple[Floats, float, int, int]  # prices, gap, steps, and how many of them were dual steps
 
@@ -65,7 +66,7 @@ class _NewtonProjector(Projector):
         """The measure nearest to `exp(log_point)`."""
         began = perf_counter()
         point = np.array(self.checked(log_point), order="C")
-        return self._proved(point, self.start(near), began).require(Status.OPTIMAL)
+        return _explained(self._proved(point, self.start(near), began), point).require(Status.OPTIMAL)
 
     def _proved(self, point: Floats, start: Floats | None, began: float) -> Projection:
         """The answer for a point, with a second proof where there is reason for one."""
@@ -176,6 +177,17 @@ class _BoxProjector(_NewtonProjector):
         weights, chosen = (np.empty(entries), np.empty(entries)), (np.empty(entries), np.empty(entries))
         measures = (np.empty(rows), np.empty(rows)), (np.empty(rows), np.empty(rows))
         return FlowRows(_NO_ENTRIES, *_NOT_SPARSE, *self._bounds, *weights, *measures[0], *chosen, *measures[1])
+
+
+def _explained(answer: Projection, point: Floats) -> Projection:
+    """The answer; without a proof, it names logarithms of weights that are too large to leave digits for one."""
+    if answer.status is Status.OPTIMAL:
+        return answer
+    largest = float(np.abs(point[np.isfinite(point)]).max(initial=0.0))
+    if largest <= TOO_FAR:
+        return answer
+    note = f"logarithms of weights reach {largest:g}, and their rounding alone may leave such a gap: take smaller steps"
+    return replace(answer, report=answer.report._replace(note=note))
 
 
 _NO_ENTRIES, _NO_ROWS = np.empty((0, 0, 0)), np.empty((0, 0))

@@ -131,6 +131,34 @@ def test_losses_of_thousands_are_solved_over_all_kernels(scale: float) -> None:
         assert np.isfinite(found.log_measure[2, :, :, 0]).all()
 
 
+@pytest.mark.parametrize("scale", [1e7, 1e8, 1e9, 1e10, 1e11])
+def test_losses_beyond_all_measure_lead_to_the_cheapest_policies(scale: float) -> None:
+    """`KL(q || exp(-scale c))` is `scale <c, q>` less an entropy: the least is that of backward induction."""
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        shape = (int(rng.integers(2, 7)), int(rng.integers(2, 7)), int(rng.integers(2, 4)))
+        rows, width = random_rows(shape, rng), rng.choice([0.02, 0.1, 0.4])
+        domain = MarkovPolicies(BernsteinBox(np.maximum(rows - width, 0.0), np.minimum(rows + width, 1.0)))
+        projector = bound("newton", domain)
+        losses = rng.random(shape) if seed % 2 else np.round(rng.random(shape))  # with ties
+        answer = projector.project(np.repeat(-scale * losses[..., None], shape[1], axis=-1))
+        assert answer.flow_residual <= 1e-10
+        assert answer.box_residual <= 1e-10
+        paid = (answer.measure.sum(axis=-1) * losses).sum()
+        np.testing.assert_allclose(paid, amdp.plan("dp", domain, losses).objective, atol=100.0 / scale + 1e-12)
+
+
+def test_losses_that_leave_no_digits_are_refused_with_the_reason() -> None:
+    rng = np.random.default_rng(0)
+    rows = random_rows((6, 5, 3), rng)
+    domain = MarkovPolicies(BernsteinBox(np.maximum(rows - 0.02, 0.0), np.minimum(rows + 0.02, 1.0)))
+    projector = bound("newton", domain)
+    with pytest.raises(
+        amdp.Unsolved, match=r"logarithms of weights reach .*e\+1\d, and their rounding alone may leave"
+    ):
+        projector.project(-1e15 * rng.random(projector.point_shape))
+
+
 def test_a_state_that_was_hated_comes_back() -> None:
     """An update by a loss and one by its opposite: the first answer must not have lost a state for good."""
     domain = MarkovPolicies(BernsteinBox.vacuous((3, 3, 2)))
