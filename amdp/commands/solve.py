@@ -168,15 +168,18 @@ def _show(world: str, name: str, plan: Plan) -> None:
     screen.print(_policy(plan))
     steps, states = np.atleast_2d(plan.actions).shape
     if max(steps, states) > MAX_SHOWN:
-        shown = f"{min(steps, MAX_SHOWN)} of {steps} steps, {min(states, MAX_SHOWN)} of {states} states"
-        screen.print(f"(the first {shown}; --json gives all)")
+        screen.print(f"({_first(steps)} steps and {_first(states)} states; --json gives all)")
+
+
+def _first(count: int) -> str:
+    return str(count) if count <= MAX_SHOWN else f"first {MAX_SHOWN} of {count}"
 
 
 def _policy(plan: Plan) -> Table:
     """The first actions `[h, s]` of a policy, or `[s]` of a stationary one."""
     stationary = plan.actions.ndim == 1
     rules = np.atleast_2d(plan.actions)[:MAX_SHOWN, :MAX_SHOWN]
-    title = "action in each state" if stationary else "action at each step (row) in each state (column)"
+    title = "action at each state" if stationary else "action at each step (row) and state (column)"
     table = Table("step", *map(str, range(rules.shape[1])), title=title)
     for h, actions in enumerate(rules):
         table.add_row("all" if stationary else str(h), *map(str, actions))

@@ -56,6 +56,6 @@ def test_a_world_from_a_file_takes_no_settings(tmp_path: Path) -> None:
 def test_the_policy_of_a_large_world_fits_80_columns_and_says_what_is_left_out() -> None:
     shown = CliRunner().invoke(app, ["solve", "grid"], env={"COLUMNS": "80"}).stdout
     assert max(map(len, shown.splitlines())) <= 80
-    assert "(the first 12 of 20 steps, 12 of 25 states; --json gives all)" in shown
+    assert "(first 12 of 20 steps and first 12 of 25 states; --json gives all)" in shown
     assert "..." not in shown
     assert "…" not in shown
