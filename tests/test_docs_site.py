@@ -13,8 +13,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 
 from amdp.experiments.spec import Spec
-from amdp.verification import Check
-from amdp.verification.catalog import checks
+from amdp.verification import Check, checks
 from amdp.verification.page import UNCHECKED
 
 ROOT = Path(__file__).parent.parent

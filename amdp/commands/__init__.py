@@ -1,1 +1,8 @@
-"""Commands of the command line that need files of their own."""
+"""The commands of `amdp`, a file each; `amdp/cli.py` lists them.
+
+`screen.py` prints, `refusals.py` turns errors and Ctrl-C into a line and an exit code, `values.py` reads `key=value`,
+`completion.py` offers names to the shell; `ladder_rates.py` is shared by `table` and `rates`.
+
+A new command is a function with typer annotations and an `Example:` in its docstring, in a file of its own, and its
+name in `amdp/cli.py`. It works in a terminal of 80 columns, and has `--json` if programs may want its output.
+"""

@@ -1,4 +1,4 @@
-"""`amdp compare`: all runs of a spec, as many at a time as there are workers; stopped and called again, it goes on."""
+"""`amdp compare`: plays all runs of a spec in parallel; called again, it plays those that are missing."""
 
 import json
 import shlex
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from amdp.commands.refusals import INTERRUPTED, clear_errors, interruptible
 from amdp.commands.screen import Screen, complain
@@ -32,19 +32,21 @@ TUNED_BY = {Role.THEORY: "theory", Role.TUNED: "grid"}
 def compare(
     spec: Annotated[Path, typer.Argument(help="A .toml file: games, learners, seeds. `amdp new` writes one.")],
     out: Annotated[Path, typer.Option(help="The folder for the runs. Runs that are there already are not repeated.")],
-    workers: Annotated[int | None, typer.Option(help="Processes, one thread each; as many as cores.")] = None,
-    dask: Annotated[str | None, typer.Option(help="Instead: the address of a running Dask scheduler.")] = None,
-    shard: Annotated[str, typer.Option(help="i/n: only every n-th run, from the i-th on. For arrays of jobs.")] = "1/1",
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Play again what failed before.")] = False,
+    workers: Annotated[
+        int | None, typer.Option(help="Number of processes, one thread each; one a core without it.")
+    ] = None,
+    dask: Annotated[str | None, typer.Option(help="Instead of processes: the address of a Dask scheduler.")] = None,
+    shard: Annotated[str, typer.Option(help="i/n: play the i-th of n parts of the runs, for arrays of jobs.")] = "1/1",
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Play runs again that failed before.")] = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Write no tables and figures at the end.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing while it runs.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON instead of a table.")] = False,
 ) -> None:
     """Play every learner of a spec in every game with every seed, and compare their regret.
 
-    Finished runs are kept whatever happens; the same command goes on where it stopped. Several may share a folder.
-    The exit code is 0 if all is well, 1 for an error in what was asked for or on the disk, 3 if some runs failed, and
-    130 after Ctrl-C.
+    Finished runs are kept; the same command plays those that are missing. Several commands may share a folder.
+
+    Exit codes: 0 all runs finished, 1 an error of the spec or the disk, 3 some runs failed, 130 after Ctrl-C.
 
     Example: amdp compare spec.toml --out results --workers 8
     """
@@ -73,8 +75,8 @@ def _engine(workers: int | None, dask: str | None) -> Engine:
 
 
 def _report(spec: Spec, store: Store, outcome: Outcome) -> Path | None:
-    """The page, once all runs are there; what is in its way is said, and the runs are kept."""
-    if not outcome.complete or not all(store.file(one.id).exists() for one in asked(spec, store)):
+    """Write the report if all runs are there; an error in it is printed, and the runs are kept."""
+    if not outcome.complete or not all(store.file(planned.id).exists() for planned in asked(spec, store)):
         return None
     try:
         return write(spec, store, store.folder / "report").page
@@ -91,7 +93,7 @@ def _summary(spec: Spec, store: Store, outcome: Outcome, page: Path | None) -> d
     return {
         "title": spec.title,
         "folder": str(store.folder),
-        "runs": len({one.id for one in planned}),
+        "runs": len({each.id for each in planned}),
         **vars(outcome),
         "report": str(page) if page else None,
         "regret": [_row(key, finals) for key, finals in _finals(planned, store).items()],
@@ -99,13 +101,13 @@ def _summary(spec: Spec, store: Store, outcome: Outcome, page: Path | None) -> d
 
 
 def _finals(planned: list[Planned], store: Store) -> dict[tuple[str, str, Role], list[float]]:
-    """The last regret of each finished run, by game, learner and role."""
-    found: dict[tuple[str, str, Role], list[float]] = {}
-    for one in planned:
-        regret = store.final_regret(one.id) if one.role is not Role.TUNING else None
+    """The final regret of each finished run, by game, learner and role."""
+    finals: dict[tuple[str, str, Role], list[float]] = {}
+    for each in planned:
+        regret = store.final_regret(each.id) if each.role is not Role.TUNING else None
         if regret is not None and regret < inf:
-            found.setdefault((one.game, one.learner, one.role), []).append(regret)
-    return found
+            finals.setdefault((each.game, each.learner, each.role), []).append(regret)
+    return finals
 
 
 def _row(key: tuple[str, str, Role], finals: list[float]) -> dict[str, Any]:
@@ -124,8 +126,8 @@ def _row(key: tuple[str, str, Role], finals: list[float]) -> dict[str, Any]:
 
 
 def _show(summary: dict[str, Any]) -> None:
-    headings = ("game", "learner", "tuned by", "runs", "final regret, mean and 95 % interval")
-    table = Table(*headings, title=summary["title"])
+    regret = Column("final regret,\nmean [95 % interval]", no_wrap=True)
+    table = Table("game", "learner", "tuned by", "runs", regret, title=summary["title"])
     for row in summary["regret"]:
         ends = Estimate(*(np.array(nan if row[key] is None else row[key]) for key in ("mean", "low", "high")))
         cells = (row["game"], row["learner"], TUNED_BY[row["role"]], str(row["runs"]), interval(ends))
@@ -137,7 +139,7 @@ def _show(summary: dict[str, Any]) -> None:
 
 
 def _advise(outcome: Outcome, shard: Shard) -> None:
-    """What to do next, where something is left."""
+    """Print the command that plays missing or failed runs."""
     if outcome.interrupted:
         complain(f"stopped: {outcome.missing} runs are missing, finished ones are kept. Go on with: {_same_command()}")
     elif outcome.failed:
@@ -150,5 +152,5 @@ def _advise(outcome: Outcome, shard: Shard) -> None:
 
 
 def _same_command(*more: str) -> str:
-    given = [word for word in sys.argv[1:] if word not in more]
-    return shlex.join(["amdp", *given, *more])
+    arguments = [word for word in sys.argv[1:] if word not in more]
+    return shlex.join(["amdp", *arguments, *more])

@@ -1,8 +1,8 @@
-"""What the shell offers after `--learner`, `--oracle` and so on; `amdp --install-completion` switches it on.
+"""Completion of names in the shell, after `--learner`, `--oracle` and so on; `amdp --install-completion` installs it.
 
     learner: Annotated[str, typer.Option(autocompletion=completion.learners)]
 
-Names are read from entry points and lists, nothing is loaded. Where no name fits, the shell offers files.
+Names come from entry points and lists; nothing is imported. Where no name fits, the shell offers files.
 """
 
 from collections.abc import Iterable

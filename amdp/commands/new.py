@@ -1,4 +1,4 @@
-"""`amdp new`: a spec to start from."""
+"""`amdp new`: writes a commented spec of an experiment."""
 
 import shlex
 from pathlib import Path
@@ -12,7 +12,7 @@ from amdp.errors import InvalidInput
 from amdp.text import as_name
 
 TEMPLATE = """\
-# Which learner pays least, in which game? Run it with: amdp compare {name} --out results
+# Which learner has the least regret, in which game? Run it with: amdp compare {name} --out results
 # Names: amdp instances, amdp learners, amdp oracles.
 
 title = "My comparison"
@@ -29,12 +29,12 @@ label = "river"
 instance = {{ name = "river-swim", n_steps = 6, n_states = 4 }}
 losses = "bernoulli"              # or a table with settings: {{ name = "swap", first = 100 }}; or a .csv, .npz file,
 #                                 # found from the folder of this spec
-delay = ["none", "fixed:20"]      # rounds until the losses are told
+delay = ["none", "fixed:20"]      # rounds until the feedback arrives
 
 [[games]]
 label = "unknown"
 instance = "tiny"
-unknown = true                    # the learner is not told the transitions
+unknown = true                    # the learner does not know the transitions
 radius_scale = 0.1                # of the confidence sets; 1 is what theory asks for
 # feedback = "bandit"             # or "full"; without it, what each learner understands
 # learners = ["uob-reps"]         # without it, all that can play
@@ -75,9 +75,9 @@ rounds = 200        # of a try, at most
 
 def new(
     file: Annotated[Path, typer.Argument(help="Where to write it, such as spec.toml.")],
-    force: Annotated[bool, typer.Option("--force", help="Write over a file that is there.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")] = False,
 ) -> None:
-    """Write a commented spec that runs as it is.
+    """Write a commented spec of an experiment that runs as it is.
 
     Example: amdp new spec.toml
     """

@@ -1,4 +1,4 @@
-"""`amdp play`: one learner in one game, watched, recorded and summed up."""
+"""`amdp play`: one run of a learner in a game, its rounds recorded, its regret measured."""
 
 import json
 from collections.abc import Iterator
@@ -28,8 +28,9 @@ from amdp.losses.by_name import standard
 
 ADVERSARIES = ", ".join(standard())
 EPISODES = 10_000
-SHOWN = 6  # checkpoints that fit a screen
-UNPROVED = "unbounded"  # above which nothing is known
+MAX_CHECKPOINTS = 6  # rows of the table of regrets
+LABELS = {"told": "feedback"}  # words of the table for keys of JSON
+UNPROVED = "unbounded"  # the upper end of a regret whose comparator is not bounded from below
 
 
 def play(
@@ -39,42 +40,61 @@ def play(
             help="A name of `amdp instances`, or a .npz or .json file.", autocompletion=completion.instances
         ),
     ],
-    learner: Annotated[str, typer.Option(help="See `amdp learners`.", autocompletion=completion.learners)] = "ftpl",
+    learner: Annotated[
+        str, typer.Option(help="A name of `amdp learners`.", autocompletion=completion.learners)
+    ] = "ftpl",
     oracle: Annotated[
-        str | None, typer.Option(help="See `amdp oracles`; dp, or auto in a stream.", autocompletion=completion.oracles)
+        str | None,
+        typer.Option(
+            help="The learner's planning oracle, a name of `amdp oracles`; dp, or auto with --steps.",
+            autocompletion=completion.oracles,
+        ),
     ] = None,
     episodes: Annotated[
-        int | None, typer.Option(help=f"Rounds that start anew; {EPISODES} if nothing is said.")
+        int | None, typer.Option(help=f"Number of episodes; {EPISODES} without this and --steps.")
     ] = None,
-    steps: Annotated[int | None, typer.Option(help="Instead of episodes: steps of one unbroken stream.")] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Instead of episodes: steps of one infinite-horizon stream.")
+    ] = None,
     losses: Annotated[
-        str, typer.Option(help=f"{ADVERSARIES}; or a .csv, .parquet, .npz file.", autocompletion=completion.losses)
+        str,
+        typer.Option(
+            help=f"The adversary: {ADVERSARIES}; or a .csv, .parquet, .npz file.", autocompletion=completion.losses
+        ),
     ] = "bernoulli",
     delay: Annotated[
-        str, typer.Option(help="Such as none, fixed:50, uniform:0:100, geometric:20.", autocompletion=completion.delays)
+        str,
+        typer.Option(
+            help="Episodes until feedback arrives: none, fixed:50, uniform:0:100, geometric:20, and others.",
+            autocompletion=completion.delays,
+        ),
     ] = "none",
-    seed: Annotated[int, typer.Option(help="The same seed, the same run.")] = 1,
-    unknown: Annotated[bool, typer.Option("--unknown", help="The learner is not told the transitions.")] = False,
-    radius: Annotated[str, typer.Option(help="With --unknown: paper; jin-2020, of UOB-REPS; luo-2021.")] = "paper",
-    radius_scale: Annotated[float, typer.Option(help="With --unknown: scales the radius.")] = 1.0,
-    multiplier: Annotated[float, typer.Option(help="Scales the rate that theory gives.")] = 1.0,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
+    unknown: Annotated[bool, typer.Option("--unknown", help="The learner does not know the transitions.")] = False,
+    radius: Annotated[
+        str, typer.Option(help="With --unknown: confidence radius of paper, jin-2020 (UOB-REPS) or luo-2021.")
+    ] = "paper",
+    radius_scale: Annotated[float, typer.Option(help="With --unknown: factor of the confidence radius.")] = 1.0,
+    multiplier: Annotated[float, typer.Option(help="Factor of the learning rate that theory gives.")] = 1.0,
     projection: Annotated[
         str | None,
-        typer.Option(help="newton or cvxpy, for learners that project.", autocompletion=completion.projections),
+        typer.Option(
+            help="newton or cvxpy, for learners over occupancy measures.", autocompletion=completion.projections
+        ),
     ] = None,
     comparator: Annotated[
         str | None,
         typer.Option(
-            help="The oracle that finds the best policy in hindsight; dp, or auto in a stream.",
+            help="The oracle that finds the best policy in hindsight; dp, or auto with --steps.",
             autocompletion=completion.oracles,
         ),
     ] = None,
     given: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE for the learner; repeatable.")] = None,
     world: Annotated[list[str] | None, typer.Option(help="KEY=VALUE for the instance; repeatable.")] = None,
-    record: Annotated[Path | None, typer.Option(help="Write the settings, then a JSON line a round.")] = None,
+    record: Annotated[Path | None, typer.Option(help="Write JSON lines: the settings, then each round.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Play a learner against an adversary, and measure its regret. Ctrl-C stops and sums up what was played.
+    """Play a learner against an adversary, and measure its regret. Ctrl-C stops and reports the rounds so far.
 
     Example: amdp play river-swim --learner ftpl-shared --episodes 10000 --delay fixed:50 --seed 1
 
@@ -101,12 +121,12 @@ def play(
         with ExitStack() as stack:
             stream = stack.enter_context(_recording(record, asked, match)) if record else None
             stop = stack.enter_context(interruptible())
-            watch = Watch(asked, match, stop, stream)
+            rounds = RecordedRounds(asked, match, stop, stream)
             # In a stream each checkpoint is a hard problem: there only some are measured.
             at = None if steps is None else log_checkpoints(match.rounds, asked.checkpoints)
-            regret = match.measure(watch, at)
+            regret = match.measure(rounds, at)
             seconds = perf_counter() - began
-    result = _summary(watch, regret, seconds)
+    result = _summary(rounds, regret, seconds)
     if as_json:
         typer.echo(json.dumps(result, indent=2, allow_nan=False))
     else:
@@ -125,7 +145,7 @@ def _settings(asked: RunSettings, match: Match) -> dict[str, Any]:
 
 @contextmanager
 def _recording(file: Path, asked: RunSettings, match: Match) -> Iterator[TextIO]:
-    """The file, with the settings in its first line."""
+    """An open file that has the settings in its first line."""
     try:
         with file.open("w", encoding="utf-8") as stream:
             _write(stream, {"settings": _settings(asked, match)})
@@ -135,26 +155,26 @@ def _recording(file: Path, asked: RunSettings, match: Match) -> Iterator[TextIO]
 
 
 @dataclass
-class Watch:
-    """The rounds, until they end or are asked to, each shown and written as it is played."""
+class RecordedRounds:
+    """The rounds of a run, until the last one or `stop`; each is written to `stream` and shown in a progress bar."""
 
     asked: RunSettings
     match: Match
     stop: Event
     stream: TextIO | None = None
-    entering: list[int] = field(default_factory=list)  # steps of each round that were spent on a switch
+    entering: list[int] = field(default_factory=list)  # steps of each round that belong to a switch of policies
 
     def __iter__(self) -> Iterator[Round]:
-        paid = 0.0
+        loss = 0.0
         with _bar() as bar:
-            task = bar.add_task(self.asked.learner.name, total=self.match.rounds, paid=0.0)
-            for one in self.match.play(self.asked.seed):
+            task = bar.add_task(self.asked.learner.name, total=self.match.rounds, loss=0.0)
+            for record in self.match.play(self.asked.seed):
                 if self.stream:
-                    _write(self.stream, _line(one))
-                paid += one.paid
-                self.entering.append(len(one.entering.states))
-                bar.update(task, advance=1, paid=paid / (one.k + 1))
-                yield one
+                    _write(self.stream, _line(record))
+                loss += record.paid
+                self.entering.append(len(record.entering.states))
+                bar.update(task, advance=1, loss=loss / (record.k + 1))
+                yield record
                 if self.stop.is_set():
                     return
 
@@ -165,32 +185,32 @@ def _bar() -> Progress:
         TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("paid {task.fields[paid]:.3f} a round"),
+        TextColumn("loss {task.fields[loss]:.3f} a round"),
         TimeRemainingColumn(),
     )
     return Progress(*columns, console=screen, transient=True, disable=not screen.is_terminal)
 
 
-def _line(one: Round) -> dict[str, Any]:
-    entering = {"entering": len(one.entering.states)} if len(one.entering.states) else {}
+def _line(record: Round) -> dict[str, Any]:
+    entering = {"entering": len(record.entering.states)} if len(record.entering.states) else {}
     return {
-        "k": one.k,
-        "states": one.segment.states.tolist(),
-        "actions": one.segment.actions.tolist(),
-        "paid": one.paid,
-        "trials": one.trials,
+        "k": record.k,
+        "states": record.segment.states.tolist(),
+        "actions": record.segment.actions.tolist(),
+        "paid": record.paid,
+        "trials": record.trials,
     } | entering
 
 
 def _write(stream: TextIO, line: dict[str, Any]) -> None:
-    """Flushed, so that a run that is killed loses at most its current round."""
+    """Write and flush a line: a run that is killed loses at most its current round."""
     stream.write(json.dumps(line) + "\n")
     stream.flush()
 
 
-def _summary(watch: Watch, regret: Regret, seconds: float) -> dict[str, Any]:
+def _summary(rounds: RecordedRounds, regret: Regret, seconds: float) -> dict[str, Any]:
     played = int(regret.rounds[-1])
-    bound = watch.match.bound(played)
+    bound = rounds.match.bound(played)
     at = np.searchsorted(regret.rounds, log_checkpoints(played))
     high = _finite(regret.high)
     return {
@@ -198,14 +218,14 @@ def _summary(watch: Watch, regret: Regret, seconds: float) -> dict[str, Any]:
         "regret": float(regret.low[-1]),
         "regret_high": high[-1],
         "bound": None if bound is None else asdict(bound) | {"total": bound.total},
-        "no_bound": watch.match.unproved(played) if bound is None else None,
+        "no_bound": rounds.match.unproved(played) if bound is None else None,
         "seconds": seconds,
         "learner_seconds": float(regret.seconds[-1]),
         "oracle_calls": int(regret.oracle_calls[-1]),
         "trials": int(regret.trials[-1]),
-        "steps_entering": sum(watch.entering[:played]),
+        "steps_entering": sum(rounds.entering[:played]),
         "paid_entering": float(regret.paid_entering[-1]),
-        "settings": _settings(watch.asked, watch.match),
+        "settings": _settings(rounds.asked, rounds.match),
         "curve": {
             "rounds": regret.rounds[at].tolist(),
             "paid": regret.paid[at].tolist(),
@@ -236,31 +256,31 @@ def _show(asked: RunSettings, match: Match, result: dict[str, Any]) -> None:
 
 
 def _facts(asked: RunSettings, match: Match) -> Iterator[tuple[str, Any]]:
-    """What was asked for, without what nobody said, and what the recipe made of it."""
+    """The settings that were given, then the parameters that the recipe made of them."""
     game, player = asked.game, asked.learner
-    said = {name: getattr(game, name) for name in ("losses", "episodes", "steps", "delay", "comparator")}
+    chosen = {name: getattr(game, name) for name in ("losses", "episodes", "steps", "delay", "comparator")}
     if game.unknown:
-        said |= {"unknown": f"radius {game.radius} times {game.radius_scale:g}"}
-    said |= {"oracle": player.oracle, "projection": player.projection, "multiplier": player.multiplier}
-    said |= {**player.settings, "seed": asked.seed}
-    yield from ((name, value) for name, value in said.items() if value is not None)
-    yield from match.used.items()
+        chosen |= {"unknown": f"radius {game.radius} times {game.radius_scale:g}"}
+    chosen |= {"oracle": player.oracle, "projection": player.projection, "multiplier": player.multiplier}
+    chosen |= {**player.settings, "seed": asked.seed}
+    yield from ((name, value) for name, value in chosen.items() if value is not None)
+    yield from ((LABELS.get(name, name), value) for name, value in match.used.items())
 
 
 def _costs(match: Match, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
     each = result["learner_seconds"] / result["rounds"]
     yield "regret", _interval(result["regret"], result["regret_high"])
     yield "bound on its mean", result["no_bound"] or _terms(result["bound"])
-    yield "seconds", f"{result['seconds']:.2f}; the learner {result['learner_seconds']:.2f}, {each:.2e} a round"
+    yield "seconds", f"{result['seconds']:.2f}; the learner {result['learner_seconds']:.2f}, or {each:.2e} a round"
     if result["oracle_calls"]:
-        yield "plans", f"{result['oracle_calls']}, of which trials {result['trials']}"
+        yield "plans", f"{result['oracle_calls']}, of which {result['trials']} for resampling trials"
     if match.epoch:
-        switches = f"{result['steps_entering']} steps, in which {result['paid_entering']:.6g} were paid"
+        switches = f"{result['steps_entering']} steps with a loss of {result['paid_entering']:.6g}"
         yield "spent on switches", switches
 
 
 def _interval(low: float, high: float | None) -> str:
-    """One number where it is proved, else both ends; rounding of the proof does not count."""
+    """One number if the comparator is proved optimal up to rounding, else both ends of the regret."""
     if high is None:
         return f"{low:.6g} .. {UNPROVED}"
     return f"{low:.6g}" if high - low <= 1e-6 * max(1.0, abs(low)) else f"{low:.6g} .. {high:.6g}"
@@ -272,10 +292,10 @@ def _terms(bound: dict[str, float]) -> str:
 
 
 def _curve(curve: dict[str, list[Any]]) -> Table:
-    table = Table("rounds", "paid", "best in hindsight", "regret", "regret / rounds")
-    for i in np.unique(np.linspace(0, len(curve["rounds"]) - 1, SHOWN).round().astype(int)):
-        rounds, paid, best, regret, high = (
+    table = Table("rounds", "loss", "best in hindsight", "regret", "regret / rounds")
+    for i in np.unique(np.linspace(0, len(curve["rounds"]) - 1, MAX_CHECKPOINTS).round().astype(int)):
+        rounds, loss, best, regret, high = (
             curve[key][i] for key in ("rounds", "paid", "best", "regret", "regret_high")
         )
-        table.add_row(str(rounds), f"{paid:.6g}", f"{best:.6g}", _interval(regret, high), f"{regret / rounds:.4g}")
+        table.add_row(str(rounds), f"{loss:.6g}", f"{best:.6g}", _interval(regret, high), f"{regret / rounds:.4g}")
     return table

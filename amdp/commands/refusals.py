@@ -1,4 +1,4 @@
-"""How a command ends when it must."""
+"""Errors and Ctrl-C of commands: one line on the screen, and an exit code."""
 
 import signal
 from collections.abc import Iterator
@@ -17,14 +17,14 @@ INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
-    """A deliberate error ends in one line and exit code 1, as do a disk and a memory that are too small.
+    """End the command in one line and exit code 1 on an error of the library, the disk or the memory.
 
-    A stack of frames is for defects.
+    Any other exception is a defect, and keeps its traceback.
     """
     try:
         yield
     except BrokenPipeError:
-        raise  # nobody reads on: the command line ends without a word
+        raise  # the reader of a pipe has gone: typer ends the program silently
     except (AmdpError, OSError, MemoryError) as problem:
         reason = f"not enough memory: {problem}" if isinstance(problem, MemoryError) else str(problem)
         Screen(stderr=True).say(f"error: {one_line(reason)}", style="red")
@@ -33,7 +33,7 @@ def clear_errors() -> Iterator[None]:
 
 @contextmanager
 def interruptible() -> Iterator[Event]:
-    """Ctrl-C sets the event, so that a round is never cut in two; a second one ends the program at once."""
+    """An event that Ctrl-C sets, so that no round is interrupted; a second Ctrl-C ends the program at once."""
     asked = Event()
 
     def ask(number: int, frame: FrameType | None) -> None:

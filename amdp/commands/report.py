@@ -1,4 +1,4 @@
-"""`amdp report`: figures, tables and a page from stored runs; nothing is played."""
+"""`amdp report`: figures, tables and a page from stored runs, without playing any."""
 
 import webbrowser
 from enum import StrEnum
@@ -19,7 +19,7 @@ from amdp.report.statistics import Band
 
 
 class Center(StrEnum):
-    """Of many seeds."""
+    """The statistic that summarizes the seeds of a learner in a game."""
 
     MEAN = "mean"
     MEDIAN = "median"
@@ -30,13 +30,13 @@ BANDS: dict[Center, Band] = {Center.MEAN: MeanBand(), Center.MEDIAN: MedianBand(
 
 def report(
     folder: Annotated[Path, typer.Argument(help="A folder that `amdp compare` wrote; it need not be complete.")],
-    out: Annotated[Path | None, typer.Option(help="Where the report goes; FOLDER/report if not given.")] = None,
-    raw: Annotated[bool, typer.Option("--raw", help="Draw every run, too.")] = False,
+    out: Annotated[Path | None, typer.Option(help="Where to write the report; FOLDER/report without it.")] = None,
+    raw: Annotated[bool, typer.Option("--raw", help="Also draw a thin line for every run.")] = False,
     band: Annotated[Center, typer.Option(help="Mean with its 95 % interval, or median with quartiles.")] = Center.MEAN,
-    formats: Annotated[str, typer.Option(help="Of the figures, separated by commas.")] = ",".join(FORMATS),
+    formats: Annotated[str, typer.Option(help="File formats of the figures, separated by commas.")] = ",".join(FORMATS),
     open_page: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
 ) -> None:
-    """Write figures, tables and one page about the runs of a folder. Says how many are missing.
+    """Write figures, tables and one page about the runs of a folder, and print how many runs are missing.
 
     Example: amdp report results --band median
     """

@@ -20,24 +20,27 @@ from amdp.experiments.storage import Store
 
 
 class Format(StrEnum):
-    """Of the file."""
+    """The format of the file."""
 
     CSV = "csv"
     PARQUET = "parquet"
 
 
 def results(
-    folder: Annotated[Path, typer.Argument(help="What `amdp compare --out` filled.")],
+    folder: Annotated[Path, typer.Argument(help="A folder that `amdp compare --out` wrote.")],
     given: Annotated[
-        Format | None, typer.Option("--format", help="As the file is called; parquet needs pandas and pyarrow.")
+        Format | None,
+        typer.Option("--format", help="Without it, by the suffix of --out. parquet needs pandas and pyarrow."),
     ] = None,
     out: Annotated[Path | None, typer.Option(help="A .csv or .parquet file; without it a CSV is printed.")] = None,
-    timings: Annotated[bool, typer.Option("--timings", help="Add seconds, which are never the same twice.")] = False,
+    timings: Annotated[
+        bool, typer.Option("--timings", help="Add columns of seconds, which differ from run to run.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print a summary as JSON; needs --out.")] = False,
 ) -> None:
-    """Write the runs of a folder as a long table: a row for each run and checkpoint, sums from the start.
+    """Write the runs of a folder as a long table: a row for each run and checkpoint, with cumulative sums.
 
-    The same runs give the same bytes, whoever played them, except for --timings.
+    The same settings give the same bytes on every machine, except for --timings.
 
     Example: amdp results results --out results.csv
     """
@@ -58,24 +61,22 @@ def results(
         typer.echo(json.dumps(summary | {"rows": written, "columns": columns(timings), "file": str(out)}, indent=2))
     else:
         missing = f"; {summary['missing']} missing, {summary['failed']} failed"
-        told = (
-            f"{summary['finished']} of {summary['runs']} runs{missing if summary['finished'] < summary['runs'] else ''}"
-        )
-        complain(told)
+        complete = summary["finished"] == summary["runs"]
+        complain(f"{summary['finished']} of {summary['runs']} runs{'' if complete else missing}")
 
 
 def _form(given: Format | None, out: Path | None) -> Format:
-    """What was asked for, or what the file is called."""
+    """The format that was asked for, or that of the suffix."""
     if out is None:
         return given or Format.CSV
     ending = out.suffix.lower().removeprefix(".")
-    called = Format(ending) if ending in list(Format) else None
-    if given is None and called is None:
-        known = ", ".join(f".{one}" for one in Format)
+    by_suffix = Format(ending) if ending in list(Format) else None
+    if given is None and by_suffix is None:
+        known = ", ".join(f".{form}" for form in Format)
         raise InvalidInput(f"--out {out}: unknown suffix {out.suffix!r}; known are {known}; or give --format")
-    if given and called and given is not called:
+    if given and by_suffix and given is not by_suffix:
         raise InvalidInput(f"--format {given} into {out}; give a file that ends in .{given}")
-    return given or called or Format.CSV  # one of the two is there
+    return given or by_suffix or Format.CSV  # one of the first two is set
 
 
 def _write(spec: Spec, store: Store, form: Format, out: Path, timings: bool) -> int:
@@ -95,8 +96,8 @@ def _clear(file: Path) -> Iterator[None]:
 
 
 def _summary(spec: Spec, store: Store) -> dict[str, Any]:
-    """Counts of runs, by what became of them."""
-    finals = {one.id: store.final_regret(one.id) for one in asked(spec, store)}
+    """Numbers of runs that finished, failed or are missing."""
+    finals = {run.id: store.final_regret(run.id) for run in asked(spec, store)}
     store.others(finals)
     failed, missing = (sum(final == value for final in finals.values()) for value in (float("inf"), None))
     return {

@@ -1,4 +1,4 @@
-"""The terminal: texts show as they are, whoever wrote them."""
+"""The terminal: texts from files and names are printed literally, never as markup or control characters."""
 
 from typing import Any
 
@@ -9,28 +9,25 @@ from amdp.text import visible
 
 
 class Screen(Console):
-    """A console to which brackets are no markup and colons no emoji, and on which no letter acts.
-
-    That holds for all texts that are printed as such, alone or in cells and titles of a table.
-    """
+    """A console without markup and emoji that spells out control characters, also in cells and titles of a table."""
 
     def __init__(self, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False)
 
     def render_str(self, text: str, **how: Any) -> Text:
-        """As any console does, once the text is harmless."""
+        """The text with control characters spelled out."""
         return super().render_str(visible(text), **how)
 
     def say(self, text: str, style: str | None = None) -> None:
-        """A line, however long."""
+        """Print a line without wrapping it."""
         self.print(text, style=style, soft_wrap=True)
 
 
 def complain(text: str) -> None:
-    """A line to those who watch, not to the program that reads the output."""
+    """Print a line on standard error, away from the output that programs read."""
     Screen(stderr=True).say(text)
 
 
 def unmarked(text: str) -> Text:
-    """For what would read its texts as markup, whatever the console does."""
+    """The text for parts of rich, such as spinners, that read markup whatever the console is set to."""
     return Text(visible(text))

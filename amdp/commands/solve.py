@@ -1,4 +1,4 @@
-"""`amdp solve`: the cheapest policy of a world, with its proof."""
+"""`amdp solve`: an optimal policy of a world under its own costs, with a proof of optimality."""
 
 import json
 from collections.abc import Callable
@@ -6,6 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.status import Status as Spinner
 from rich.table import Table
@@ -14,75 +15,91 @@ from amdp import registry
 from amdp.commands import completion
 from amdp.commands.refusals import clear_errors
 from amdp.commands.screen import Screen, unmarked
+from amdp.commands.values import settings
 from amdp.errors import InvalidInput, MissingDependency, UnsupportedDomain
 from amdp.instances import Instance, build, load
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import GROUP, Plan, Planner, PlanningOracle, Status, bind, oracle
 from amdp.oracles.stationary.planning import Progress
 
-SHOWN = 12  # steps and states of a policy that fit a screen
-FILES = (".npz", ".json")
+MAX_SHOWN = 12  # steps and states of a policy that fit a screen of 80 columns
+WORLD_FILES = (".npz", ".json")
 
 
-class Policies(StrEnum):
-    """Which policies may be chosen."""
+class PolicyClass(StrEnum):
+    """The policies over which the cost is minimized."""
 
     MARKOV = "markov"
     STATIONARY = "stationary"
 
 
 def solve(
-    world: Annotated[
+    instance: Annotated[
         str,
         typer.Argument(
-            help="A .npz or .json file with p, initial, costs; or `amdp instances`.",
+            help="A name of `amdp instances`, or a .npz or .json file with p, initial and costs.",
             autocompletion=completion.instances,
         ),
     ],
-    name: Annotated[
+    oracle_name: Annotated[
         str | None,
         typer.Option(
-            "--oracle", help="See `amdp oracles`; dp, or auto if stationary.", autocompletion=completion.oracles
+            "--oracle",
+            help="A name of `amdp oracles`. Without it: dp for markov policies, auto for stationary ones.",
+            autocompletion=completion.oracles,
         ),
     ] = None,
     policies: Annotated[
-        Policies, typer.Option("--domain", help="markov: a rule for each step; stationary: one rule for all steps.")
-    ] = Policies.MARKOV,
-    seconds: Annotated[float | None, typer.Option(help="Time limit.")] = None,
+        PolicyClass,
+        typer.Option("--domain", help="markov: the action depends on step and state; stationary: on the state alone."),
+    ] = PolicyClass.MARKOV,
+    world: Annotated[list[str] | None, typer.Option(help="KEY=VALUE for the instance; repeatable.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Time limit of the oracle.")] = None,
     gap: Annotated[float | None, typer.Option(help="Relative gap that counts as optimal.")] = None,
-    threads: Annotated[int | None, typer.Option(help="Threads of the solver.")] = None,
+    threads: Annotated[int | None, typer.Option(help="Threads of the oracle.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Find the cheapest policy of a world, with a proof.
+    """Find a policy of least expected cost in a world, and prove how close to optimal it is.
 
     Example: amdp solve world.npz --domain stationary --oracle auto --seconds 10
+
+    Example: amdp solve random-parked --domain stationary --world n_states=3
     """
     with clear_errors():
-        instance = load(world) if Path(world).suffix in FILES else build(world)
-        asked = ("dp" if policies is Policies.MARKOV else "auto") if name is None else name
-        given = {"seconds": seconds, "gap": gap, "threads": threads}
-        domain = _domain(instance, policies)
-        chosen = _oracle(asked, {option: value for option, value in given.items() if value is not None}, domain)
-        title = f"{asked}: {instance.name}"
+        built = _instance(instance, settings("--world", world or ()))
+        usual = "dp" if policies is PolicyClass.MARKOV else "auto"
+        name = usual if oracle_name is None else oracle_name
+        options = {"seconds": seconds, "gap": gap, "threads": threads}
+        domain = _domain(built, policies)
+        chosen = _oracle(name, {option: value for option, value in options.items() if value is not None}, domain)
+        title = f"{name}: {built.name}"
         waiting = unmarked(f"{title} (the first solve on a machine compiles for some seconds)")
         with Screen(stderr=True).status(waiting) as spinner:
-            planner = _bound(asked, chosen, domain)
-            _listen(planner, _show_progress(title, spinner))
-            plans = planner.minimize(instance.costs[None]).require(Status.OPTIMAL, Status.FEASIBLE)
+            planner = _planner(name, chosen, domain)
+            _report_progress(planner, _show_progress(title, spinner))
+            plans = planner.minimize(built.costs[None]).require(Status.OPTIMAL, Status.FEASIBLE)
         if as_json:
-            typer.echo(json.dumps(_as_dict(asked, plans[0]), indent=2))
+            typer.echo(json.dumps(_as_dict(name, plans[0]), indent=2))
             return
-        _show(instance.name, asked, plans[0])
+        _show(built.name, name, plans[0])
 
 
-def _domain(instance: Instance, policies: Policies) -> Domain:
-    if policies is Policies.MARKOV:
+def _instance(name: str, options: dict[str, Any]) -> Instance:
+    if Path(name).suffix not in WORLD_FILES:
+        return build(name, **options)
+    if options:
+        raise InvalidInput(f"--world {next(iter(options))}: what is read from a file has no settings")
+    return load(name)
+
+
+def _domain(instance: Instance, policies: PolicyClass) -> Domain:
+    if policies is PolicyClass.MARKOV:
         return instance.domain
     return StationaryPolicies(instance.kernel, instance.initial)
 
 
 def _oracle(name: str, options: dict[str, Any], domain: Domain) -> PlanningOracle:
-    """The oracle, made with options; if it lacks one, the refusal names those that have it."""
+    """The oracle with these options; an option that it lacks is refused with the names of oracles that have it."""
     lacking = [option for option in options if option not in registry.known_options(registry.find(GROUP, name))]
     if lacking:
         others = [other for other in registry.names(GROUP) if _takes(other, lacking, domain)]
@@ -94,14 +111,14 @@ def _oracle(name: str, options: dict[str, Any], domain: Domain) -> PlanningOracl
 def _takes(name: str, options: list[str], domain: Domain) -> bool:
     """Whether an installed oracle that solves the domain has these options."""
     try:
-        found = registry.find(GROUP, name)
+        candidate = registry.find(GROUP, name)
     except MissingDependency:
         return False
-    return set(options) <= set(registry.known_options(found)) and bool(found().supports(domain))
+    return set(options) <= set(registry.known_options(candidate)) and bool(candidate().supports(domain))
 
 
-def _bound(name: str, chosen: PlanningOracle, domain: Domain) -> Planner:
-    """The planner; a refusal names the oracle that solves all domains of the kind."""
+def _planner(name: str, chosen: PlanningOracle, domain: Domain) -> Planner:
+    """The oracle bound to the domain; a refusal names the oracle that solves all domains of the kind."""
     remedy = "auto" if isinstance(domain, StationaryPolicies) else "dp"
     try:
         return bind(chosen, domain)
@@ -109,8 +126,8 @@ def _bound(name: str, chosen: PlanningOracle, domain: Domain) -> Planner:
         raise UnsupportedDomain(f"{problem}; --oracle {remedy} does" if name != remedy else str(problem)) from problem
 
 
-def _listen(planner: Planner, listener: Callable[[Progress], None]) -> None:
-    """Long solves report; the others have nothing to say."""
+def _report_progress(planner: Planner, listener: Callable[[Progress], None]) -> None:
+    """Send the progress of a search to `listener`, where the planner reports any."""
     if hasattr(planner, "on_progress"):
         planner.on_progress = listener
 
@@ -148,13 +165,22 @@ def _show(world: str, name: str, plan: Plan) -> None:
         if key not in ("oracle", "actions", "values") and value != "":
             facts.add_row(key, f"{value:.10g}" if isinstance(value, float) else str(value))
     screen.print(facts)
-    rules = plan.actions.reshape(-1, plan.actions.shape[-1])  # one row for all steps if the policy is stationary
-    steps, states = rules.shape
+    screen.print(_policy(plan))
+    steps, states = np.atleast_2d(plan.actions).shape
+    if max(steps, states) > MAX_SHOWN:
+        screen.print(f"({_first(steps)} steps and {_first(states)} states; --json gives all)")
+
+
+def _first(count: int) -> str:
+    return str(count) if count <= MAX_SHOWN else f"first {MAX_SHOWN} of {count}"
+
+
+def _policy(plan: Plan) -> Table:
+    """The first actions `[h, s]` of a policy, or `[s]` of a stationary one."""
     stationary = plan.actions.ndim == 1
-    title = "action at each state" if stationary else "action at each step and state"
-    policy = Table("step", *(f"s={s}" for s in range(min(states, SHOWN))), title=title)
-    for h in range(min(steps, SHOWN)):
-        policy.add_row("all" if stationary else str(h), *(str(a) for a in rules[h, :SHOWN]))
-    screen.print(policy)
-    if steps > SHOWN or states > SHOWN:
-        screen.print(f"(first {SHOWN} of {steps} steps and {states} states; --json gives all)")
+    rules = np.atleast_2d(plan.actions)[:MAX_SHOWN, :MAX_SHOWN]
+    title = "action at each state" if stationary else "action at each step (row) and state (column)"
+    table = Table("step", *map(str, range(rules.shape[1])), title=title)
+    for h, actions in enumerate(rules):
+        table.add_row("all" if stationary else str(h), *map(str, actions))
+    return table

@@ -9,12 +9,12 @@ import typer
 from rich.table import Table
 
 from amdp.algorithms.paper_table import LOWER_BOUNDS, TABLE, LowerBound, Row, Setting
-from amdp.commands.climbing import HEADS, MEANING, cells, climbed, leave, markdown, require_place, show, write
+from amdp.commands.ladder_rates import HEADS, MEANING, cells, leave, markdown, play_ladders, require_place, show, write
 from amdp.commands.refusals import clear_errors
 from amdp.commands.screen import Screen
 from amdp.errors import InvalidInput
 from amdp.experiments.table_1 import ladders
-from amdp.report.rates import Climb
+from amdp.report.rates import LadderFit
 
 TITLE = "Table 1, played"
 SEEDS, QUICK_SEEDS = 8, 4
@@ -25,12 +25,14 @@ NARROW, WIDE = 110, 150  # characters of a line: below the first only five colum
 def table(
     played: Annotated[bool, typer.Option("--run", help="Play the rows on their standard games.")] = False,
     out: Annotated[
-        Path | None, typer.Option(help="With --run: the folder for the runs; called again, it goes on.")
+        Path | None, typer.Option(help="With --run: the folder for the runs; runs that are there are not repeated.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="With --run: shorter games and fewer seeds.")] = False,
-    workers: Annotated[int | None, typer.Option(help="With --run: processes; as many as cores.")] = None,
-    page: Annotated[Path | None, typer.Option(help="With --run: write a Markdown page.")] = None,
-    all_rows: Annotated[bool, typer.Option("--all", help="Also what is not in the paper's table.")] = False,
+    workers: Annotated[int | None, typer.Option(help="With --run: number of processes; one a core without it.")] = None,
+    page: Annotated[Path | None, typer.Option(help="With --run: write the table to this Markdown page.")] = None,
+    all_rows: Annotated[
+        bool, typer.Option("--all", help="Add rows of related work that the paper's table does not have.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
     """Print the paper's Table 1; with --run, play its rows and put measured rates beside the proved ones.
@@ -48,17 +50,15 @@ def table(
         if out is None:
             raise InvalidInput("--run needs a folder for the runs: --out DIR")
         require_place(page)
-        climbs, outcome = climbed(TITLE, ladders(quick, rows), QUICK_SEEDS if quick else SEEDS, out, workers)
-        show(TITLE, climbs, as_json)
-        write(
-            page, lambda: _page(rows, climbs, (" --all" if all_rows else "") + (" --quick" if quick else "")), outcome
-        )
+        fits, outcome = play_ladders(TITLE, ladders(quick, rows), QUICK_SEEDS if quick else SEEDS, out, workers)
+        show(TITLE, fits, as_json)
+        write(page, lambda: _page(rows, fits, (" --all" if all_rows else "") + (" --quick" if quick else "")), outcome)
     leave(outcome)
 
 
-def _refuse_unused(given: dict[str, object]) -> None:
-    """Refuse what would be ignored."""
-    unused = [name for name, value in given.items() if value not in (None, False)]
+def _refuse_unused(options: dict[str, object]) -> None:
+    """Refuse options that mean nothing without --run."""
+    unused = [name for name, value in options.items() if value not in (None, False)]
     if unused:
         raise InvalidInput(f"{', '.join(unused)} without --run: nothing is played; add --run, or leave it out")
 
@@ -98,7 +98,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _page(rows: list[Row], climbs: list[Climb], flags: str) -> str:
+def _page(rows: list[Row], fits: list[LadderFit], flags: str) -> str:
     """The rows as the paper states them, and as they were measured."""
     heads = (*COLUMNS, "operations a round", "setting", "code")
     which = "the rows of the paper's table and its related work" if len(rows) == len(TABLE) else "the paper's rows only"
@@ -114,13 +114,13 @@ def _page(rows: list[Row], climbs: list[Climb], flags: str) -> str:
         "",
         "No learner beats these:",
         "",
-        *(f"- {_lower(one)}" for one in LOWER_BOUNDS),
+        *(f"- {_lower(bound)}" for bound in LOWER_BOUNDS),
         "",
         "## Measured",
         "",
         "The regret of games of growing length.",
         *MEANING,
         "",
-        *markdown(HEADS, [cells(one) for one in climbs]),
+        *markdown(HEADS, [cells(fit) for fit in fits]),
     ]
     return "\n".join(lines) + "\n"

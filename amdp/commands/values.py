@@ -1,4 +1,4 @@
-"""Settings on the command line: `key=value`, the value as in TOML, or a text without quotes."""
+"""Settings on the command line, `key=value`: the value as in TOML, or a text without quotes."""
 
 import tomllib
 from collections.abc import Iterable
@@ -7,17 +7,17 @@ from typing import Any
 from amdp.errors import InvalidInput
 
 
-def settings(option: str, given: Iterable[str]) -> dict[str, Any]:
-    """What `--option key=value` said, all of them together."""
-    found: dict[str, Any] = {}
-    for text in given:
+def settings(option: str, texts: Iterable[str]) -> dict[str, Any]:
+    """The settings of all `--option key=value`."""
+    result: dict[str, Any] = {}
+    for text in texts:
         key, sign, value = text.partition("=")
         if not sign or not key.strip() or not value.strip():
             raise InvalidInput(f"{option} {text}: give key=value, such as {option} rate=0.1")
-        if key.strip() in found:
+        if key.strip() in result:
             raise InvalidInput(f"{option} {key.strip()} is given twice")
-        found[key.strip()] = _value(value.strip())
-    return found
+        result[key.strip()] = _value(value.strip())
+    return result
 
 
 def _value(text: str) -> Any:

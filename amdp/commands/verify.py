@@ -1,4 +1,4 @@
-"""`amdp verify`: the paper's statements, one by one."""
+"""`amdp verify`: checks the statements of the paper on the library, one by one."""
 
 import json
 from dataclasses import asdict
@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.live import Live
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from amdp.commands.refusals import clear_errors
@@ -30,14 +30,14 @@ MARKS = {
 def verify(
     names: Annotated[list[str] | None, typer.Argument(help="Checks by name; all if none is given.")] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Fewer samples: about a minute for all.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed, the same findings.")] = 1,
-    listed: Annotated[bool, typer.Option("--list", help="Say what there is to check, and check nothing.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same findings.")] = 1,
+    listed: Annotated[bool, typer.Option("--list", help="List the checks without running them.")] = False,
     page: Annotated[Path | None, typer.Option(help="Write the findings as a Markdown page, with figures.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """Check the statements of the paper: which hold, which fail, and which say nothing at sizes that can be played.
+    """Check the statements of the paper: which hold, which fail, and whose bounds are trivial at playable sizes.
 
-    Exit code 3 if one fails.
+    The exit code is 3 if a statement fails.
 
     Example: amdp verify --quick
 
@@ -55,40 +55,42 @@ def verify(
         effort = Effort.QUICK if quick else Effort.FULL
         if as_json:
             done = list(verified(wanted, effort, seed))
-            typer.echo(json.dumps([_plain(one) for one in done], indent=2))
+            typer.echo(json.dumps([_plain(result) for result in done], indent=2))
         else:
             done = _watched(wanted, effort, seed)
         if page:
             for file in write(done, effort, seed, page):
                 complain(f"wrote {file}")
-    if any(one.finding.verdict is Verdict.FAILS for one in done):
+    if any(result.finding.verdict is Verdict.FAILS for result in done):
         raise typer.Exit(FAILED)
 
 
 def _watched(wanted: list[Check], effort: Effort, seed: int) -> list[Verified]:
-    """A checklist that fills in, or a line for each check if nobody watches."""
+    """Run the checks: a live table in a terminal, otherwise a line for each check."""
     screen = Screen()
     done: list[Verified] = []
     if not screen.is_terminal:
-        for one in verified(wanted, effort, seed):
-            done.append(one)
-            typer.echo(f"{one.finding.verdict:12} {one.check.name:24} {one.seconds:6.1f} s  {one.finding.text}")
+        for result in verified(wanted, effort, seed):
+            done.append(result)
+            verdict, text = result.finding.verdict, result.finding.text
+            typer.echo(f"{verdict:12} {result.check.name:24} {result.seconds:6.1f} s  {text}")
     else:
         with Live(_checklist(wanted, done), console=screen, refresh_per_second=4) as live:
-            for one in verified(wanted, effort, seed):
-                done.append(one)
+            for result in verified(wanted, effort, seed):
+                done.append(result)
                 live.update(_checklist(wanted, done))
-    counts = {verdict: sum(one.finding.verdict is verdict for one in done) for verdict in Verdict}
-    found = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    counts = {verdict: sum(result.finding.verdict is verdict for result in done) for verdict in Verdict}
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
     rate = false_alarm(wanted)
-    screen.print(f"{found}; chance of a false alarm: {f'at most {rate:.2g}' if rate else 'none'}")
+    screen.print(f"{verdicts}; chance of a false alarm: {f'at most {rate:.2g}' if rate else 'none'}")
     return done
 
 
 def _checklist(wanted: list[Check], done: list[Verified]) -> Table:
-    table = Table("", "check", "found", "s", expand=True)
-    for one in done:
-        table.add_row(MARKS[one.finding.verdict], one.check.name, one.finding.text, f"{one.seconds:.1f}")
+    table = Table("", Column("check", no_wrap=True), "finding", "s", expand=True)
+    for result in done:
+        mark = MARKS[result.finding.verdict]
+        table.add_row(mark, result.check.name, result.finding.text, f"{result.seconds:.1f}")
     for i, check in enumerate(wanted[len(done) :]):
         table.add_row(Text("..." if i == 0 else "", "bold"), check.name, Text(check.claim, "dim"), "")
     return table
@@ -98,17 +100,19 @@ def _list(wanted: list[Check], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps([_described(check) for check in wanted], indent=2))
         return
-    table = Table("check", "statement", "claim", "rejects", expand=True)
+    table = Table(Column("check", no_wrap=True), "statement, claim, and mistakes that the check rejects", expand=True)
     for check in wanted:
-        table.add_row(check.name, check.statement, check.claim, "\n".join(check.rejects), end_section=True)
+        mistakes = f"Rejects: {', '.join(check.rejects)}"
+        table.add_row(check.name, f"{check.statement}\nClaim: {check.claim}\n{mistakes}", end_section=True)
     Screen().print(table)
 
 
 def _described(check: Check) -> dict[str, Any]:
-    kept = ("name", "statement", "claim", "correction", "exact", "simulated")
+    fields = ("name", "statement", "claim", "correction", "exact", "simulated")
     alarm = {"false_alarm": str(check.false_alarm), "false_alarm_rate": check.false_alarm.rate}
-    return {name: getattr(check, name) for name in kept} | alarm | {"rejects": list(check.rejects)}
+    return {name: getattr(check, name) for name in fields} | alarm | {"rejects": list(check.rejects)}
 
 
-def _plain(one: Verified) -> dict[str, Any]:
-    return _described(one.check) | asdict(one.finding) | {"margin": one.finding.margin, "seconds": one.seconds}
+def _plain(result: Verified) -> dict[str, Any]:
+    finding = result.finding
+    return _described(result.check) | asdict(finding) | {"margin": finding.margin, "seconds": result.seconds}

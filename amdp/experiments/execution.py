@@ -19,7 +19,6 @@ from subprocess import run as command
 from time import perf_counter, process_time
 from typing import Any
 
-import amdp
 from amdp.errors import AmdpError
 from amdp.experiments.match import arrange
 from amdp.experiments.record import Curve, Failure, Record
@@ -93,7 +92,7 @@ def versions() -> dict[str, str]:
 @cache
 def git_revision() -> str | None:
     """The commit of a source tree, marked if it has changes; None for an installed package."""
-    folder = Path(amdp.__file__).parent
+    folder = Path(__file__).parents[1]
     git = which("git")
     if git is None or not (folder.parent / ".git").exists():
         return None

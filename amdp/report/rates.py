@@ -1,4 +1,4 @@
-"""What regret and seconds grow like along a ladder: a power of its size, with an interval.
+"""Exponents of regret and seconds along a ladder of games of growing size, with intervals.
 
 The intervals of exponents resample seeds: they cover the noise of seeds, not a lack of fit to a power law, and need
 some seeds on every rung (see `MeanBand.between`).
@@ -19,8 +19,8 @@ SEED = 20240  # of the bootstrap: the same runs, the same intervals
 
 
 @dataclass(frozen=True, eq=False)
-class Climb:
-    """What came of a ladder."""
+class LadderFit:
+    """The growth of regret and seconds along a ladder of games: a power law, fitted."""
 
     ladder: Ladder
     rungs: Floats  # [r], those with runs
@@ -38,17 +38,17 @@ class Climb:
         return [rung for rung in self.ladder.rungs if rung not in self.rungs]
 
 
-def climb(spec: Spec, store: Store, ladders: Sequence[Ladder], band: MeanBand | None = None) -> list[Climb]:
-    """Every ladder, as far as its runs are there."""
+def fit_ladders(spec: Spec, store: Store, ladders: Sequence[Ladder], band: MeanBand | None = None) -> list[LadderFit]:
+    """The fit of each ladder to the runs that are stored."""
     runs: dict[tuple[str, str], list[str]] = {}
-    for one in spec.first():
-        if one.role is Role.THEORY:
-            runs.setdefault((one.game, one.learner), []).append(one.id)
-    return [_climb(ladder, runs, store, band or MeanBand()) for ladder in ladders]
+    for planned in spec.first():
+        if planned.role is Role.THEORY:
+            runs.setdefault((planned.game, planned.learner), []).append(planned.id)
+    return [_fit(ladder, runs, store, band or MeanBand()) for ladder in ladders]
 
 
-def _climb(ladder: Ladder, runs: dict[tuple[str, str], list[str]], store: Store, band: MeanBand) -> Climb:
-    found: dict[int, list[tuple[float, float, float]]] = {}
+def _fit(ladder: Ladder, runs: dict[tuple[str, str], list[str]], store: Store, band: MeanBand) -> LadderFit:
+    by_rung: dict[int, list[tuple[float, float, float]]] = {}
     missing = 0
     for rung in ladder.rungs:
         for run in runs[ladder.label(rung), ladder.player]:
@@ -60,14 +60,14 @@ def _climb(ladder: Ladder, runs: dict[tuple[str, str], list[str]], store: Store,
             rounds = curve.rounds[-1]
             learner = sum(curve.spent[part][-1] for part in ("draw", "weigh", "learn"))
             sums = curve.paid[-1] - curve.best[-1], learner / rounds, curve.oracle_calls[-1] / rounds
-            found.setdefault(rung, []).append(sums)
-    rungs = np.array(sorted(found), dtype=np.float64)
-    samples = [np.array(found[int(rung)]) for rung in rungs]
-    means = np.array([one.mean(axis=0) for one in samples]).reshape(len(rungs), 3)
+            by_rung.setdefault(rung, []).append(sums)
+    rungs = np.array(sorted(by_rung), dtype=np.float64)
+    samples = [np.array(by_rung[int(rung)]) for rung in rungs]
+    means = np.array([sample.mean(axis=0) for sample in samples]).reshape(len(rungs), 3)
     rng = np.random.default_rng(SEED)
-    regrets = [one[:, 0] for one in samples]
+    regrets = [sample[:, 0] for sample in samples]
     nothing = Estimate(*(np.full(1, np.nan) for _ in range(3)))
-    return Climb(
+    return LadderFit(
         ladder,
         rungs,
         means[:, 0],
@@ -82,11 +82,11 @@ def _climb(ladder: Ladder, runs: dict[tuple[str, str], list[str]], store: Store,
 
 def _exponent(rungs: Floats, samples: list[Floats], band: MeanBand, rng: np.random.Generator) -> Estimate:
     """Least squares through the logarithms of the means; the runs of each rung are resampled on their own."""
-    value = np.array([slope(rungs, np.array([one.mean() for one in samples]))])
+    value = np.array([slope(rungs, np.array([sample.mean() for sample in samples]))])
     resampled = np.array(
         [
-            slope(rungs, np.array([rng.choice(one, len(one)).mean() for one in samples]))
+            slope(rungs, np.array([rng.choice(sample, len(sample)).mean() for sample in samples]))
             for _ in range(min(band.resamples, 1000))
         ]
     )
-    return band.between(value, resampled[:, None], min(len(one) for one in samples))
+    return band.between(value, resampled[:, None], min(len(sample) for sample in samples))

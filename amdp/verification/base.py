@@ -1,8 +1,8 @@
-"""What a check is.
+"""Checks of the paper's statements: the implementation that they run, their verdicts and their margins.
 
-A check looks at pieces of the library, held in `Parts`, and says whether a statement of the paper holds for them. A
-mutation is `Parts` with one piece replaced by a wrong one: a check that cannot tell the two apart proves nothing, and a
-figure that no mutation brings below its margin is not judged, only told.
+A check runs an implementation, the pieces of the library held in `Parts`, and says whether a statement of the paper
+holds for it. The tests replace one piece at a time by a wrong one: a check that passes a wrong piece proves nothing,
+and a figure whose margin no wrong piece exhausts is reported, not judged.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,12 +30,12 @@ from amdp.oracles.base import PlanningOracle
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 
 FALSE_ALARM = 1e-6  # the chance, at most, that a check that draws samples fails a right implementation
-LEAST = 1e-300  # p-values below it are not told apart
+SMALLEST_P_VALUE = 1e-300  # smaller ones count as this one: their logarithm stays finite
 
 
 @dataclass(frozen=True)
 class FalseAlarm:
-    """The chance, at most, that a check fails a right implementation, and why it is not larger."""
+    """An upper bound on the chance that a check fails a right implementation, and the inequality behind it."""
 
     rate: float
     reason: str
@@ -44,21 +44,21 @@ class FalseAlarm:
         return f"{self.rate:g}: {self.reason}" if self.rate else f"none: {self.reason}"
 
 
-NO_CHANCE = FalseAlarm(0.0, "what is judged holds on every path")
+NO_FALSE_ALARM = FalseAlarm(0.0, "what is judged holds on every path")
 
 
 def at_most(reason: str) -> FalseAlarm:
-    """`FALSE_ALARM`, all tests of a check together."""
+    """A false alarm of chance `FALSE_ALARM` at most, over all tests of a check together."""
     return FalseAlarm(FALSE_ALARM, reason)
 
 
 @dataclass(frozen=True)
 class Parts:
-    """The pieces that the checks look at."""
+    """The implementation under test: the classes and functions of the library that the checks call."""
 
-    laplace: Callable[[float], Perturbation] = Laplace  # noise of a given rate
+    laplace: Callable[[float], Perturbation] = Laplace  # noise of density rate/2 exp(-rate |z|)
     leader: type[Ftpl] = Ftpl
-    resampling: Callable[[int], Estimator] = GeometricResampling  # with at most so many trials
+    resampling: Callable[[int], Estimator] = GeometricResampling  # by the limit of the trials
     weighting: Callable[[], Estimator] = ImportanceWeighting
     oracle: PlanningOracle = field(default_factory=BackwardInduction)
     box: type[BernsteinBox] = BernsteinBox
@@ -68,37 +68,37 @@ class Parts:
     hedge: type[Hedge] = Hedge
     ftpl_stream: type[FtplTuning] = FtplTuning
     hedge_stream: type[HedgeTuning] = HedgeTuning
-    stream: Callable[[Task], EpochSetup] = hedge_infinite_renewed  # Hedge in epochs, as printed
+    stream: Callable[[Task], EpochSetup] = hedge_infinite_renewed  # Hedge in epochs of an infinite horizon, as printed
     play: Callable[..., Any] = play  # an iterator over `Round`
     measure: Callable[..., Regret] = measure
 
     def ftpl(self, rate: float, limit: int) -> Ftpl:
-        """The paper's learner, made of these pieces."""
+        """FTPL with Laplace noise and geometric resampling, made of these pieces."""
         return self.leader(self.laplace(rate), self.resampling(limit), self.oracle)
 
 
 class Effort(StrEnum):
-    """How long a check may take: all of them about a minute, or several."""
+    """How many samples the checks draw: all checks take about a minute, or several minutes."""
 
     QUICK = "quick"
     FULL = "full"
 
     def samples(self, quick: int) -> int:
-        """As many as `quick`, or ten times more."""
+        """The number of samples: `quick`, or ten times as many."""
         return quick if self is Effort.QUICK else 10 * quick
 
 
 class Verdict(StrEnum):
-    """What came of a check."""
+    """Whether a statement holds for the implementation."""
 
     HOLDS = "holds"
     FAILS = "fails"
-    OUT_OF_REACH = "out of reach"  # true, and it says nothing at sizes that can be played
+    OUT_OF_REACH = "out of reach"  # it holds, but its bound is trivial at sizes that can be played
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A verdict and the figures behind it."""
+    """The verdict of a check, and the figures behind it."""
 
     verdict: Verdict
     text: str  # one line: what was measured, against what
@@ -108,7 +108,7 @@ class Finding:
 
     @property
     def margin(self) -> float:
-        """The least one."""
+        """The least margin: how far the check is from failing."""
         return min(self.margins.values())
 
 
@@ -117,31 +117,31 @@ Run = Callable[[Parts, Effort, np.random.Generator], Finding]
 
 @dataclass(frozen=True)
 class Check:
-    """A statement, and how it is put to the test."""
+    """A statement of the paper, and the test of it."""
 
     name: str
     statement: str  # its places in the paper, by the paper's numbers and divided by commas; a colon; what it is
-    claim: str  # what it says
-    exact: str  # what is computed without chance
-    simulated: str  # what is not; empty if nothing
-    rejects: Mapping[str, tuple[str, ...]]  # mistakes that it was shown to reject, and the margins that each exhausts
+    claim: str  # the statement in formulas
+    exact: str  # what is computed exactly
+    simulated: str  # what is estimated from samples; empty if nothing
+    rejects: Mapping[str, tuple[str, ...]]  # mistakes that the tests show it to reject: the margins that each exhausts
     run: Run = field(repr=False)
     false_alarm: FalseAlarm
-    correction: str = ""  # where the printed statement is read otherwise
+    correction: str = ""  # how the statement differs from the printed one
 
 
 def judged(text: str, samples: int, margins: Mapping[str, float], /, **figures: float) -> Finding:
-    """It holds if no margin is below 0."""
+    """The finding: the statement holds if no margin is below 0."""
     plain = {name: float(margin) for name, margin in margins.items()}
-    holds = all(margin >= 0.0 for margin in plain.values())  # not a number: it fails
+    holds = all(margin >= 0.0 for margin in plain.values())  # NaN fails
     return Finding(Verdict.HOLDS if holds else Verdict.FAILS, text, samples, plain, figures)
 
 
-def unsurprising(chance: float, tests: int) -> float:
-    """The margin of a p-value, one of `tests`, in powers of ten: below 0 if false alarms are rarer than allowed."""
-    return log10(max(chance, LEAST) * tests / FALSE_ALARM)
+def p_value_margin(chance: float, tests: int) -> float:
+    """`log10(p tests / FALSE_ALARM)`, the margin of the least p-value of `tests`: the Bonferroni correction."""
+    return log10(max(chance, SMALLEST_P_VALUE) * tests / FALSE_ALARM)
 
 
-def agreement(difference: float, tolerance: float = 1e-9) -> float:
-    """The margin of two figures that should be equal, up to rounding."""
+def equality_margin(difference: float, tolerance: float = 1e-9) -> float:
+    """The margin of two figures that must be equal: the rounding allowed, less their difference."""
     return tolerance - difference

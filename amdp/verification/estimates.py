@@ -17,17 +17,17 @@ from amdp.losses import FixedLosses
 from amdp.model.domains import MarkovPolicies
 from amdp.model.segments import Segment
 from amdp.model.transitions import Kernel
-from amdp.verification import rates
+from amdp.verification import p_values
 from amdp.verification.base import (
-    NO_CHANCE,
+    NO_FALSE_ALARM,
     Check,
     Effort,
     Finding,
     Parts,
-    agreement,
     at_most,
+    equality_margin,
     judged,
-    unsurprising,
+    p_value_margin,
 )
 from amdp.verification.worlds import (
     ACTIONS,
@@ -107,7 +107,7 @@ def checks() -> list[Check]:
             "",
             {"exploring-weights": ("moments",)},
             _importance_weighting,
-            NO_CHANCE,
+            NO_FALSE_ALARM,
         ),
         Check(
             "delayed-weights",
@@ -173,7 +173,7 @@ def _known(parts: Parts, effort: Effort, rng: np.random.Generator, power: int) -
     plain = _plain_estimates(policies, lambda actions: occupancies(world.p, actions), rng)
     chance, tests = _compared(found, plain, (power,))
     text = f"means of power {power} of {tests} estimates differ with p = {chance:.2g} at least"
-    return judged(text, len(found), {"moments": unsurprising(chance, tests)}, p_value=chance)
+    return judged(text, len(found), {"moments": p_value_margin(chance, tests)}, p_value=chance)
 
 
 def _resampling_mean(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
@@ -188,7 +188,7 @@ def _compared(found: Floats, plain: Floats, powers: tuple[int, ...]) -> tuple[fl
     """The least p-value of the pairs and powers, and how many there are."""
     columns = found.reshape(len(found), -1).T, plain.reshape(len(plain), -1).T
     chances = [
-        rates.exchangeable(*(one**power for one in pair)) for power in powers for pair in zip(*columns, strict=True)
+        p_values.exchangeable(*(one**power for one in pair)) for power in powers for pair in zip(*columns, strict=True)
     ]
     return min(chances), len(chances)
 
@@ -212,7 +212,7 @@ def _resampling_unequal(parts: Parts, effort: Effort, rng: np.random.Generator) 
         f"first and second moments of {tests // 2} estimates differ with p = {chance:.2g} at least; intervals of the "
         f"first step are {width:.2f} wide"
     )
-    margins = {"moments": unsurprising(chance, tests), "narrowed": 0.9 - width}
+    margins = {"moments": p_value_margin(chance, tests), "narrowed": 0.9 - width}
     return judged(text, len(found), margins, p_value=chance)
 
 
@@ -242,7 +242,7 @@ def _importance_weighting(parts: Parts, effort: Effort, rng: np.random.Generator
     off_square = float(np.abs(square - losses**2 / np.where(reached, q, 1.0))[reached].max())
     worst = max(off, off_square)
     text = f"off by at most {off:.1e} in the mean and {off_square:.1e} in the second moment; allowed 1e-9"
-    return judged(text, 0, {"moments": agreement(worst)}, mean=off, second_moment=off_square)
+    return judged(text, 0, {"moments": equality_margin(worst)}, mean=off, second_moment=off_square)
 
 
 def _chance_of_path(world: SmallWorld, mixture: Any, path: Segment) -> float:
@@ -279,7 +279,7 @@ def _delayed_weights(parts: Parts, effort: Effort, rng: np.random.Generator) -> 
         action = int(added.argmax())
         counts[action, min(round(added[action]), LIMIT)] += 1
     law = np.array([[0.0, *(0.25 / 2.0**m for m in range(LIMIT - 1)), 0.5**LIMIT] for _ in range(ACTIONS)])
-    chances = rates.frequencies(counts.reshape(-1), law.reshape(-1))
+    chances = p_values.frequencies(counts.reshape(-1), law.reshape(-1))
     least = float(chances.min())
     text = f"how often each weight of the first round came: p = {least:.2g} at least, of {chances.size} counts"
-    return judged(text, runs, {"law": unsurprising(least, chances.size)}, p_value=least)
+    return judged(text, runs, {"law": p_value_margin(least, chances.size)}, p_value=least)

@@ -20,8 +20,8 @@ from amdp.model.chains import rows_of
 from amdp.model.domains import StationaryPolicies
 from amdp.model.segments import Place
 from amdp.model.transitions import Kernel
-from amdp.verification.base import NO_CHANCE, Check, Effort, Finding, Parts, agreement, judged
-from amdp.verification.streams import RHYTHM
+from amdp.verification.base import NO_FALSE_ALARM, Check, Effort, Finding, Parts, equality_margin, judged
+from amdp.verification.switches import RHYTHM
 
 STEPS = 600
 SURE = 0.9  # the chance of the policy that was followed before, if it is the likely one
@@ -41,7 +41,7 @@ def checks() -> list[Check]:
             "",
             {"kept-policies": ("mean", "formula"), "long-attempts": ("left_out",)},
             _stream_estimates,
-            NO_CHANCE,
+            NO_FALSE_ALARM,
             "the printed bound SAH/(eL) does not count the steps of a switch, which no estimate knows of",
         ),
     ]
@@ -134,5 +134,5 @@ def _stream_estimates(parts: Parts, effort: Effort, rng: np.random.Generator) ->
         f"what may be left out is; hedge-infinite, which follows a policy on, has means of up to {kept:.2f} times the "
         "loss"
     )
-    margins = {"mean": 1.0 + ROUNDING - worst, "formula": agreement(off), "left_out": 1.0 - share}
+    margins = {"mean": 1.0 + ROUNDING - worst, "formula": equality_margin(off), "left_out": 1.0 - share}
     return judged(text, 0, margins, worst=worst, kept=kept, share=share)

@@ -24,7 +24,7 @@ from amdp.experiments.runner import run
 from amdp.experiments.spec import Role, Spec
 from amdp.experiments.storage import Store
 from amdp.report.drawing import COLORS, MARKERS, STYLE, plain_logarithms
-from amdp.report.rates import climb
+from amdp.report.rates import fit_ladders
 from amdp.report.statistics import Estimate, MeanBand, sign_flips
 from benchmarks.studies.curves import FIGURES
 from benchmarks.studies.rivers import CURRENTS, EDGES, LEARNERS, Swim
@@ -236,13 +236,13 @@ def exponents(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
     spec = spec_of("hidden walks", ladders, sizes.seeds)
     with Store(folder / "streams") as store:
         run(spec, store, ExternalExecutor(workers, WORKERS))
-        climbs = climb(spec, store, ladders)
+        fits = fit_ladders(spec, store, ladders)
         samples = final_regrets(spec, store)
         switches = {pair: _entering(spec, store, pair) for pair in samples}
     figure, grid = _grid(1, len(HARD))
     rows = []
     for axes, losses in zip(grid[0], HARD, strict=True):
-        for place, one in enumerate(one for one in climbs if one.ladder.game["losses"] == losses):
+        for place, one in enumerate(one for one in fits if one.ladder.game["losses"] == losses):
             ladder = one.ladder
             pairs = [(ladder.label(rung), ladder.player) for rung in ladder.rungs]
             means = [interval(samples[pair]) for pair in pairs]

@@ -196,7 +196,7 @@ def test_missing_runs_are_shown_and_an_interrupted_page_is_not_written(
     page.write_text("before", encoding="utf-8")
     arguments = ["rates", "--trial", "--out", str(tmp_path / "runs"), "--workers", "1", "--page", str(page)]
     with monkeypatch.context() as patch:
-        patch.setattr("amdp.commands.climbing.run", stopped_at_once)
+        patch.setattr("amdp.commands.ladder_rates.run", stopped_at_once)
         answer = RUNNER.invoke(app, arguments, env={"COLUMNS": "200"})
     assert answer.exit_code == 130
     assert "4 runs missing, none at 5, 10" in answer.stdout

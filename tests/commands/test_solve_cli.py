@@ -1,8 +1,12 @@
-"""`amdp solve`: what an oracle cannot do is refused with the name of one that can."""
+"""`amdp solve`: settings of the world, and what an oracle cannot do is refused with the name of one that can."""
+
+import json
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from amdp import instances
 from amdp.cli import app
 
 
@@ -33,3 +37,25 @@ def test_an_oracle_for_other_policies_names_the_one_to_use() -> None:
         "BackwardInduction does not solve StationaryPolicies over Kernel; --oracle auto does"
     )
     assert refused("river-swim", "--oracle", "cycles").endswith("--oracle dp does")
+
+
+def test_a_world_is_built_with_the_settings_that_are_given() -> None:
+    words = ["solve", "random-parked", "--domain", "stationary", "--world", "n_states=3", "--world", "n_steps=20"]
+    solved = CliRunner().invoke(app, [*words, "--json"])
+    assert solved.exit_code == 0, solved.output
+    assert len(json.loads(solved.stdout)["actions"]) == 3
+    assert "'tiny' has no option 'size'" in refused("tiny", "--world", "size=3")
+
+
+def test_a_world_from_a_file_takes_no_settings(tmp_path: Path) -> None:
+    path = tmp_path / "tiny.npz"
+    instances.save(path, instances.build("tiny"))
+    assert "has no settings" in refused(str(path), "--world", "n_states=3")
+
+
+def test_the_policy_of_a_large_world_fits_80_columns_and_says_what_is_left_out() -> None:
+    shown = CliRunner().invoke(app, ["solve", "grid"], env={"COLUMNS": "80"}).stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "(first 12 of 20 steps and first 12 of 25 states; --json gives all)" in shown
+    assert "..." not in shown
+    assert "…" not in shown

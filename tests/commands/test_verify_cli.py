@@ -8,9 +8,8 @@ import pytest
 from typer.testing import CliRunner
 
 from amdp.cli import app
-from amdp.verification import Finding, Verdict
+from amdp.verification import Finding, Verdict, checks
 from amdp.verification import runs as verification_runs
-from amdp.verification.catalog import checks
 
 RUNNER = CliRunner()
 

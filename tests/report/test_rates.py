@@ -9,7 +9,7 @@ from amdp.experiments.ladders import Ladder, slope, spec_of
 from amdp.experiments.record import Curve, Failure, Record
 from amdp.experiments.settings import RunSettings
 from amdp.experiments.storage import Store
-from amdp.report.rates import climb
+from amdp.report.rates import fit_ladders
 
 GAME = {"instance": {"name": "tiny", "n_states": 2}, "losses": "bernoulli"}
 BY_LENGTH = Ladder("by length", "episodes", (10, 20, 40), GAME, {"name": "o-reps"}, 0.5)
@@ -41,7 +41,7 @@ def test_a_power_law_is_found_again(tmp_path: Path) -> None:
         for one in spec.first():
             n = one.settings.game.length
             store.write(record(one.settings, 3.0 * n**0.7, 1e-3 * n**2))
-        [found] = climb(spec, store, [BY_LENGTH])
+        [found] = fit_ladders(spec, store, [BY_LENGTH])
     assert found.exponent.value[0] == pytest.approx(0.7)
     assert found.seconds_exponent == pytest.approx(2.0)
     assert found.last.value[0] == pytest.approx(3.0 * 40**0.7)
@@ -57,7 +57,7 @@ def test_the_interval_holds_the_exponent_of_noisy_regrets(tmp_path: Path) -> Non
         store.prepare(spec.text)
         for one in spec.first():
             store.write(record(one.settings, one.settings.game.length**0.5 * rng.exponential(), 1.0))
-        [found] = climb(spec, store, [BY_LENGTH])
+        [found] = fit_ladders(spec, store, [BY_LENGTH])
     assert found.exponent.low[0] < 0.5 < found.exponent.high[0]
     assert found.exponent.high[0] - found.exponent.low[0] < 1.5
 
@@ -70,11 +70,11 @@ def test_missing_and_failed_runs_are_counted(tmp_path: Path) -> None:
         store.prepare(spec.text)
         store.write(failed)
         store.write(record(second.settings, 1.0, 1.0))
-        [found] = climb(spec, store, [BY_LENGTH])
+        [found] = fit_ladders(spec, store, [BY_LENGTH])
         assert found.missing == 5
         assert found.empty == [rung for rung in BY_LENGTH.rungs if rung != second.settings.game.length]
         assert np.isnan(found.exponent.value[0])
-        [nothing] = climb(spec_of("others", [BY_DELAY], 1), store, [BY_DELAY])
+        [nothing] = fit_ladders(spec_of("others", [BY_DELAY], 1), store, [BY_DELAY])
     assert len(nothing.rungs) == 0
     assert nothing.missing == 2
 
@@ -87,7 +87,7 @@ def test_the_exponent_of_too_few_seeds_has_no_interval(tmp_path: Path, seeds: in
         store.prepare(spec.text)
         for one in spec.first():
             store.write(record(one.settings, one.settings.game.length * rng.uniform(1, 2), 1.0))
-        [found] = climb(spec, store, [BY_LENGTH])
+        [found] = fit_ladders(spec, store, [BY_LENGTH])
     assert np.isfinite(found.exponent).all() == told
     assert np.isfinite(found.exponent.value[0])
     assert np.isfinite(found.last).all()

@@ -11,7 +11,7 @@ from amdp.model.domains import MarkovPolicies
 from amdp.model.segments import Pairs
 from amdp.oracles.base import bind
 from amdp.verification.estimates import truncated_moment
-from amdp.verification.known import first_leads, strong_ratio
+from amdp.verification.stability import first_leads, strong_ratio
 from amdp.verification.worlds import (
     INITIAL,
     SHAPE,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from amdp.verification import rates
+from amdp.verification import p_values
 
 RUNS, LEVEL = 2_000, 0.05
 # Of 2,000 runs at a rate of at most 0.05, more than 160 are rejected with a chance below 1e-8 (binomial law).
@@ -21,7 +21,7 @@ def rejected(chances: list[float]) -> int:
 
 def test_symmetric_differences_of_a_law_without_a_variance() -> None:
     rng = np.random.default_rng(1)
-    chances = [rates.symmetric(heavy(rng, 40) - heavy(rng, 40), 1.0) for _ in range(RUNS)]
+    chances = [p_values.symmetric(heavy(rng, 40) - heavy(rng, 40), 1.0) for _ in range(RUNS)]
     assert rejected(chances) <= MOST
 
 
@@ -34,29 +34,31 @@ def test_symmetric_differences_whose_size_depends_on_the_past() -> None:
             step = rng.choice((-1.0, 1.0)) * (4.0 if sums < 0.0 else 1.0)
             sums += step
             path.append(step)
-        chances.append(rates.symmetric(np.array(path), 1.0))
+        chances.append(p_values.symmetric(np.array(path), 1.0))
     assert rejected(chances) <= MOST
 
 
 def test_samples_of_one_heavy_law_are_exchangeable() -> None:
     rng = np.random.default_rng(3)
-    chances = [rates.exchangeable(heavy(rng, 50), heavy(rng, 400)) for _ in range(RUNS)]
+    chances = [p_values.exchangeable(heavy(rng, 50), heavy(rng, 400)) for _ in range(RUNS)]
     assert rejected(chances) <= MOST
 
 
 def test_the_lower_limit_of_a_mean_holds_for_a_bounded_law_with_rare_large_values() -> None:
     rng = np.random.default_rng(4)
-    wrong = sum(rates.lower_mean(np.where(rng.random(200) < 0.02, 10.0, 0.0), 10.0, LEVEL) > 0.2 for _ in range(RUNS))
+    wrong = sum(
+        p_values.lower_mean(np.where(rng.random(200) < 0.02, 10.0, 0.0), 10.0, LEVEL) > 0.2 for _ in range(RUNS)
+    )
     assert wrong <= MOST
 
 
 def test_exact_limits_and_frequencies_of_binomial_chances() -> None:
     rng = np.random.default_rng(5)
     counts = rng.binomial(30, 0.07, RUNS).astype(float)
-    lower, upper = rates.chances_between(counts, 30, LEVEL)
+    lower, upper = p_values.chances_between(counts, 30, LEVEL)
     assert (lower > 0.07).sum() <= MOST
     assert (upper < 0.07).sum() <= MOST
-    chances = rates.frequencies(np.column_stack([counts, 30.0 - counts]), np.array([0.07, 0.93]))
+    chances = p_values.frequencies(np.column_stack([counts, 30.0 - counts]), np.array([0.07, 0.93]))
     assert rejected(chances[:, 0].tolist()) <= MOST
 
 
@@ -66,7 +68,7 @@ def test_the_distance_of_an_empirical_distribution_function() -> None:
     chances = []
     for _ in range(RUNS):
         sample = np.sort(rng.random(40))
-        chances.append(rates.distance(float(max((seen - sample).max(), (sample - seen + 1 / 40).max())), 40))
+        chances.append(p_values.distance(float(max((seen - sample).max(), (sample - seen + 1 / 40).max())), 40))
     assert rejected(chances) <= MOST
 
 
@@ -74,7 +76,7 @@ def test_the_distance_of_an_empirical_distribution_function() -> None:
 def test_real_differences_are_found(shift: float) -> None:
     rng = np.random.default_rng(7)
     x, y = rng.random(2_000), rng.random(2_000) + shift
-    assert rates.symmetric(x - y, 0.3) < 1e-12
-    assert rates.exchangeable(x, y) < 1e-12
-    assert rates.lower_mean(x, 1.0, 1e-6) > 0.4
-    assert rates.binomial(900, 2_000, 0.6) < 1e-12
+    assert p_values.symmetric(x - y, 0.3) < 1e-12
+    assert p_values.exchangeable(x, y) < 1e-12
+    assert p_values.lower_mean(x, 1.0, 1e-6) > 0.4
+    assert p_values.binomial(900, 2_000, 0.6) < 1e-12

@@ -1,4 +1,4 @@
-"""What `amdp table --run` and `amdp rates` share: play the rungs of ladders, and print what they grow like."""
+"""Play ladders of games of growing size, and print the exponents of their regret: `amdp table --run`, `amdp rates`."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -16,7 +16,7 @@ from amdp.experiments.ladders import Ladder, spec_of
 from amdp.experiments.progress import watcher
 from amdp.experiments.runner import Outcome, run
 from amdp.experiments.storage import Store
-from amdp.report.rates import Climb, climb
+from amdp.report.rates import LadderFit, fit_ladders
 from amdp.report.tables import interval
 
 SOME_FAILED = 3  # the exit code
@@ -29,7 +29,7 @@ HEADS = (
     "seconds a round",
     "plans a round",
 )
-MEANING = (  # of the table, for pages
+MEANING = (  # the explanation of the table on pages
     "Every game is tuned for its own size as theory says. The exponent is that of a power law through the mean final",
     "regrets, with a 95 % interval over seeds, none below 4 of them; it covers the noise of seeds, not a",
     "lack of fit. `proved` is the exponent of the whole bound over the same sizes. The worlds are small, the adversary",
@@ -39,19 +39,19 @@ MEANING = (  # of the table, for pages
 )
 
 
-def climbed(
+def play_ladders(
     title: str, ladders: Sequence[Ladder], seeds: int, out: Path, workers: int | None
-) -> tuple[list[Climb], Outcome]:
-    """Play what is not there yet, and measure."""
+) -> tuple[list[LadderFit], Outcome]:
+    """Play the runs that are missing, and fit exponents to all."""
     spec = spec_of(title, ladders, seeds)
     with Store(out) as store:
         with interruptible() as stop:
             outcome = run(spec, store, LocalPool(workers), watcher(Screen(stderr=True), False), stop=stop)
-        return climb(spec, store, ladders), outcome
+        return fit_ladders(spec, store, ladders), outcome
 
 
 def require_place(page: Path | None) -> None:
-    """Refuse a page that could not be written, before hours are spent on it."""
+    """Refuse a page that could not be written, before hours of games."""
     if page is None:
         return
     if page.is_dir():
@@ -61,7 +61,7 @@ def require_place(page: Path | None) -> None:
 
 
 def write(page: Path | None, text: Callable[[], str], outcome: Outcome) -> None:
-    """Write the page, unless runs are still to be played: a page of some of them would look like one of all."""
+    """Write the page if all runs were played: a page of some of them would look complete."""
     if page is None:
         return
     if outcome.interrupted or not outcome.complete:
@@ -74,70 +74,70 @@ def write(page: Path | None, text: Callable[[], str], outcome: Outcome) -> None:
 
 
 def leave(outcome: Outcome) -> None:
-    """End with the exit code that says how it went."""
+    """Exit with a code if runs failed or were interrupted."""
     if outcome.interrupted:
         raise typer.Exit(INTERRUPTED)
     if outcome.failed:
         raise typer.Exit(SOME_FAILED)
 
 
-def show(title: str, climbs: Sequence[Climb], as_json: bool) -> None:
-    """On the screen, for people or for programs."""
+def show(title: str, fits: Sequence[LadderFit], as_json: bool) -> None:
+    """Print the fits as a table or as JSON."""
     if as_json:
-        typer.echo(json.dumps([plain(one) for one in climbs], indent=2))
+        typer.echo(json.dumps([plain(fit) for fit in fits], indent=2))
         return
     shown = Table(title=title)
     for head in HEADS:
         shown.add_column(head, overflow="fold")
-    for one in climbs:
-        shown.add_row(*cells(one))
+    for fit in fits:
+        shown.add_row(*cells(fit))
     Screen().print(shown)
 
 
-def cells(one: Climb) -> tuple[str, ...]:
-    """A row of the table."""
-    proved = "" if one.ladder.proved is None else f"{one.ladder.proved:.2f}"
-    if not len(one.rungs):
-        return (_what(one), "0", "no run ended well", "", proved, "", "")
-    size = one.ladder.along.removeprefix("instance.")
+def cells(fit: LadderFit) -> tuple[str, ...]:
+    """The cells of a fit in the table."""
+    proved = "" if fit.ladder.proved is None else f"{fit.ladder.proved:.2f}"
+    if not len(fit.rungs):
+        return (_what(fit), "0", "no run ended well", "", proved, "", "")
+    size = fit.ladder.along.removeprefix("instance.")
     return (
-        _what(one),
-        f"{size} {one.rungs[-1]:.0f}",
-        interval(one.last),
-        interval(one.exponent),
+        _what(fit),
+        f"{size} {fit.rungs[-1]:.0f}",
+        interval(fit.last),
+        interval(fit.exponent),
         proved,
-        f"{one.seconds[-1]:.1e}",
-        f"{one.calls[-1]:.3g}",
+        f"{fit.seconds[-1]:.1e}",
+        f"{fit.calls[-1]:.3g}",
     )
 
 
-def _what(one: Climb) -> str:
-    """The name, and what it lacks."""
-    if not one.missing:
-        return one.ladder.name
-    runs = "1 run" if one.missing == 1 else f"{one.missing} runs"
-    nowhere = ", none at " + ", ".join(map(str, one.empty)) if one.empty else ""
-    return f"{one.ladder.name} ({runs} missing{nowhere})"
+def _what(fit: LadderFit) -> str:
+    """The name of the ladder, and how many of its runs are missing."""
+    if not fit.missing:
+        return fit.ladder.name
+    runs = "1 run" if fit.missing == 1 else f"{fit.missing} runs"
+    nowhere = ", none at " + ", ".join(map(str, fit.empty)) if fit.empty else ""
+    return f"{fit.ladder.name} ({runs} missing{nowhere})"
 
 
-def plain(one: Climb) -> dict[str, Any]:
-    """For JSON."""
+def plain(fit: LadderFit) -> dict[str, Any]:
+    """The fit as JSON; keys of files that programs read."""
     return {
-        "name": one.ladder.name,
-        "along": one.ladder.along,
-        "rungs": one.rungs.tolist(),
-        "regret": one.regret.tolist(),
-        "exponent": [_number(part) for part in one.exponent],
-        "proved": one.ladder.proved,
-        "seconds_a_round": one.seconds.tolist(),
-        "seconds_exponent": _number(one.seconds_exponent),
-        "oracle_calls_a_round": one.calls.tolist(),
-        "missing_runs": one.missing,
+        "name": fit.ladder.name,
+        "along": fit.ladder.along,
+        "rungs": fit.rungs.tolist(),
+        "regret": fit.regret.tolist(),
+        "exponent": [_number(part) for part in fit.exponent],
+        "proved": fit.ladder.proved,
+        "seconds_a_round": fit.seconds.tolist(),
+        "seconds_exponent": _number(fit.seconds_exponent),
+        "oracle_calls_a_round": fit.calls.tolist(),
+        "missing_runs": fit.missing,
     }
 
 
 def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    """A table of a page."""
+    """The lines of a Markdown table."""
     return [
         "| " + " | ".join(heads) + " |",
         "|" + "---|" * len(heads),

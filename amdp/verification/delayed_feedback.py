@@ -13,8 +13,18 @@ from amdp.game.loop import ArenaGame
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
 from amdp.oracles.base import bind
-from amdp.verification import rates
-from amdp.verification.base import FALSE_ALARM, NO_CHANCE, Check, Effort, Finding, Parts, agreement, at_most, judged
+from amdp.verification import p_values
+from amdp.verification.base import (
+    FALSE_ALARM,
+    NO_FALSE_ALARM,
+    Check,
+    Effort,
+    Finding,
+    Parts,
+    at_most,
+    equality_margin,
+    judged,
+)
 from amdp.verification.worlds import INITIAL, PAIRS, SHAPE, STEPS, SmallWorld, occupancies
 
 ROUNDS = 100
@@ -32,7 +42,7 @@ def checks() -> list[Check]:
             "",
             {"delay-off-by-one": ("sums",)},
             _outstanding,
-            NO_CHANCE,
+            NO_FALSE_ALARM,
             "the paper prints the sum of all d_j, which counts what arrives after the last round",
         ),
         Check(
@@ -63,13 +73,13 @@ def _outstanding(parts: Parts, effort: Effort, rng: np.random.Generator) -> Find
         within = int(np.minimum(late.values, np.arange(60)[::-1]).sum())
         worst = max(worst, abs(int(waiting.sum()) - within))
     text = f"the two sums differ by at most {worst}, in {games} games of 60 rounds"
-    return judged(text, 0, {"sums": agreement(worst)}, difference=worst)
+    return judged(text, 0, {"sums": equality_margin(worst)}, difference=worst)
 
 
 def _cheating_regret(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
     """The delayed learner meets exactly the estimates that it is told; the cheating one knows all earlier ones."""
     games = [Gap.of(parts, rng) for _ in range(effort.samples(3))]
-    least = max(rates.lower_mean(one.gap - one.allowed, one.width, FALSE_ALARM / len(games)) for one in games)
+    least = max(p_values.lower_mean(one.gap - one.allowed, one.width, FALSE_ALARM / len(games)) for one in games)
     gap, stable, within = (
         float(np.mean([getattr(one, name) for one in games])) for name in ("gap", "allowed", "waited")
     )

@@ -1,30 +1,28 @@
-"""The analysis of FTPL over a kernel: error, stability and resampling terms, and the stability of single steps."""
+"""The regret of FTPL over a kernel: the resampling, error and stability terms, and the noise behind the error term."""
 
 from dataclasses import dataclass
-from math import e, exp, log
+from math import e, log
 from typing import Any
 
 import numpy as np
-from scipy.optimize import minimize
 
 from amdp.algorithms.bounds import FtplBound
 from amdp.algorithms.estimators.feedback import Bandit
 from amdp.algorithms.ftpl.perturbed_leader import laplace_rate, resampling_limit
-from amdp.arrays import Actions, Floats
-from amdp.kernels.threads import multiply
+from amdp.arrays import Floats
 from amdp.oracles.base import bind
-from amdp.verification import rates
+from amdp.verification import p_values
 from amdp.verification.base import (
     FALSE_ALARM,
-    NO_CHANCE,
+    NO_FALSE_ALARM,
     Check,
     Effort,
     Finding,
     Parts,
-    agreement,
     at_most,
+    equality_margin,
     judged,
-    unsurprising,
+    p_value_margin,
 )
 from amdp.verification.worlds import (
     ACTIONS,
@@ -40,12 +38,11 @@ from amdp.verification.worlds import (
 )
 
 ROUNDS = 100
-LEAST_CHANCE = 0.01  # of a visit, in the search for counterexamples
-DRAWS = 2_000  # noise that stands for its law in the terms of the analysis
+DRAWS = 2_000  # of the noise, for expectations over the law of the leader
 
 
 def checks() -> list[Check]:
-    """Section 3.1 and appendix B.1."""
+    """The regret decomposition: section 3.1 and appendix B.1."""
     return [
         Check(
             "regret-terms",
@@ -78,7 +75,7 @@ def checks() -> list[Check]:
             "",
             {"myopic-oracle": ("leaders",)},
             _be_the_leader,
-            NO_CHANCE,
+            NO_FALSE_ALARM,
         ),
         Check(
             "noise-maximum",
@@ -90,30 +87,7 @@ def checks() -> list[Check]:
             _noise_maximum,
             at_most("distance of an empirical distribution function (Massart 1990)"),
         ),
-        Check(
-            "single-step-stability",
-            "Lemma 3, Lemma 11: single-step stability",
-            "p_{k+1}(pi) >= p_k(pi) exp(-rate ||l_k||_1) for every policy",
-            "the bound",
-            "draws of the noise, before and after an estimate arrives",
-            {"scale-for-rate": ("policies",)},
-            _single_step_stability,
-            at_most("exact limits of binomial chances (Clopper and Pearson 1934)"),
-        ),
-        Check(
-            "strong-stability-fails",
-            "Lemma 13: the counterexample to the stability of Context-FTPL (appendix B.1.5)",
-            "p_t = 0.609453, p_{t+1} = 0.675248, so that 0.00065795 > 0.000651492",
-            "both chances and both sides in closed form; the largest ratio found in a search",
-            "draws of the noise",
-            {"scale-for-rate": ("drawn",)},
-            _strong_stability_fails,
-            at_most("the binomial law"),
-        ),
     ]
-
-
-# --- the terms of the regret ------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,7 +158,7 @@ def _regret_terms(parts: Parts, effort: Effort, rng: np.random.Generator) -> Fin
         2.0 * STEPS * (1.0 + log(PAIRS)) / rate,
         3.0 * rate * STEPS**2 * PAIRS * ROUNDS,
     )
-    least = max(rates.lower_mean(one.beyond, one.width, FALSE_ALARM / len(games)) for one in games)
+    least = max(p_values.lower_mean(one.beyond, one.width, FALSE_ALARM / len(games)) for one in games)
     names = ("resampling", "error", "stability")
     shares = {name: float(np.mean([getattr(one, name) for one in games])) / getattr(proved, name) for name in names}
     off = (
@@ -198,8 +172,8 @@ def _regret_terms(parts: Parts, effort: Effort, rng: np.random.Generator) -> Fin
         f"policy; the stability term is below what single steps allow, by {-least:.0f} at least up to limits that hold"
     )
     margins = {
-        "bounds": agreement(off),
-        "error": agreement(excess, 1e-6),
+        "bounds": equality_margin(off),
+        "error": equality_margin(excess, 1e-6),
         "stability": -least,
     }
     return judged(text, len(games) * DRAWS, margins, **shares)
@@ -227,9 +201,9 @@ def _played_from_its_law(parts: Parts, effort: Effort, rng: np.random.Generator)
             )
     chances: list[float] = []
     for unit, of_kind in zip((0.3, 3.0), differences, strict=True):
-        chances += [rates.symmetric(one, unit) for one in (*of_kind, of_kind.reshape(-1))]
+        chances += [p_values.symmetric(one, unit) for one in (*of_kind, of_kind.reshape(-1))]
     text = f"what was paid and what its law pays differ with p = {min(chances):.2g}, the least of {len(chances)}"
-    return judged(text, games, {"martingale": unsurprising(min(chances), len(chances))}, p_value=min(chances))
+    return judged(text, games, {"martingale": p_value_margin(min(chances), len(chances))}, p_value=min(chances))
 
 
 def _be_the_leader(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
@@ -248,7 +222,7 @@ def _be_the_leader(parts: Parts, effort: Effort, rng: np.random.Generator) -> Fi
         margin = min(margin, float((best * sums[-1]).sum() - (ahead * told).sum()))
     excess = max(0.0, -margin)
     text = f"leaders that look one round ahead pay at most {excess:.1e} more than the best policy, on {paths} paths"
-    return judged(text, 0, {"leaders": agreement(excess)}, slack=margin)
+    return judged(text, 0, {"leaders": equality_margin(excess)}, slack=margin)
 
 
 def _noise_maximum(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
@@ -260,102 +234,10 @@ def _noise_maximum(parts: Parts, effort: Effort, rng: np.random.Generator) -> Fi
     seen = np.arange(len(greatest) + 1) / len(greatest)
     largest = float(max((law - seen[:-1]).max(), (seen[1:] - law).max()))
     exact = sum(1.0 / i for i in range(1, n + 1)) / rate
-    chance, allowed = rates.distance(largest, len(greatest)), (1.0 + log(n)) / rate
+    chance, allowed = p_values.distance(largest, len(greatest)), (1.0 + log(n)) / rate
     text = (
         f"mean {greatest.mean():.4f}, exactly {exact:.4f}, bound {allowed:.4f}; the distribution function is off by "
         f"{largest:.4f} (p = {chance:.2g})"
     )
-    margins = {"law": unsurprising(chance, 1)}
+    margins = {"law": p_value_margin(chance, 1)}
     return judged(text, draws, margins, mean=float(greatest.mean()), exact=exact)
-
-
-# --- single steps -----------------------------------------------------------------------------------------------------
-
-
-def _single_step_stability(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    world = SmallWorld.fixed()
-    planner = bind(parts.oracle, world.domain)
-    rate, draws, cases = 0.4, effort.samples(40_000), 6
-    level = FALSE_ALARM / (2 * cases * ACTIONS ** (STEPS * STATES))
-    worst = np.inf
-    for _ in range(cases):
-        total = rng.uniform(0.0, 3.0, size=SHAPE)
-        estimate = np.zeros(total.shape)
-        estimate[rng.integers(STEPS), rng.integers(STATES), rng.integers(ACTIONS)] = rng.uniform(0.5, 2.0)
-        before, after = (
-            _policy_counts(planner.minimize(parts.laplace(rate).perturbed(costs, draws, rng)).actions)
-            for costs in (total, total + estimate)
-        )
-        least = rates.chances_between(before, draws, level)[0] * exp(-rate * estimate.sum())
-        worst = min(worst, float((rates.chances_between(after, draws, level)[1] - least).min()))
-    text = (
-        f"the chance of each policy is, up to limits that hold together, at least {worst:.1e} above its bound "
-        f"({cases} estimates)"
-    )
-    return judged(text, 2 * draws * cases, {"policies": worst}, slack=worst)
-
-
-def _policy_counts(actions: Actions) -> Floats:
-    """How often each policy `[h, s]` is chosen."""
-    weights = ACTIONS ** np.arange(STEPS * STATES)
-    codes = actions.reshape(len(actions), -1) @ weights
-    return np.bincount(codes, minlength=ACTIONS ** (STEPS * STATES)).astype(np.float64)
-
-
-def first_leads(margin: float, rate: float) -> float:
-    """The chance that `z1 - z2 > -margin` for two Laplace variables: `1 - e^-x (1 + x/2) / 2`, `x = rate margin`."""
-    x = rate * abs(margin)
-    beyond = 0.5 * exp(-x) * (1.0 + 0.5 * x)
-    return 1.0 - beyond if margin >= 0.0 else beyond
-
-
-def strong_ratio(first: float, second: float, margin: float, loss: float, rate: float) -> float:
-    """The decrease of the loss over `rate E[<pi, l>^2]`, which the strong form says is at most 1.
-
-    Two policies that differ in one coordinate, `first` and `second`; the second is dearer so far by `margin` in that
-    coordinate; then `loss` is met there. The leader is the first one if its noise is below the margin.
-    """
-    # The chance of the second one, which may be tiny: one minus the other would lose it.
-    before, after = (0.5 * exp(-rate * x) if x >= 0.0 else 1.0 - 0.5 * exp(rate * x) for x in (margin, margin + loss))
-    decrease = (before - after) * (second - first) * loss
-    return decrease / (rate * loss**2 * ((1.0 - before) * first**2 + before * second**2))
-
-
-def _search(rng: np.random.Generator, starts: int) -> float:
-    """The largest ratio if the dearer policy visits the place with a chance of at least `LEAST_CHANCE`."""
-
-    def negative(x: Floats) -> float:
-        first, second = 1.0 / (1.0 + np.exp(-np.clip(x[:2], -40.0, 40.0))) * (1.0 - LEAST_CHANCE)
-        second += LEAST_CHANCE
-        return -strong_ratio(
-            float(first),
-            float(second),
-            float(np.clip(x[2], -30.0, 30.0)),
-            float(np.exp(np.clip(x[3], -12.0, 5.0))),
-            1.0,
-        )
-
-    found = [minimize(negative, rng.normal(0.0, 2.0, 4), method="Nelder-Mead") for _ in range(starts)]
-    return max(-float(one.fun) for one in found)
-
-
-def _strong_stability_fails(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    rate, total, step = 3.0, np.array([0.75, 0.2, 0.6]), 0.1
-    first, second = np.array([0.1, 0.1, 0.2]), np.array([0.2, 0.1, 0.1])
-    chances = [
-        first_leads(float((second - first) @ losses) / 0.1, rate) for losses in (total, total + step * np.eye(3)[0])
-    ]
-    decrease = (chances[1] - chances[0]) * step * float(second[0] - first[0])
-    strong = rate * step**2 * (chances[0] * first[0] ** 2 + (1.0 - chances[0]) * second[0] ** 2)
-    weak = rate * step * step * (chances[0] * first[0] + (1.0 - chances[0]) * second[0])
-    draws = effort.samples(100_000)
-    z = parts.laplace(rate).perturbed(total[None, None], draws, rng)[:, 0, 0]
-    count = int((multiply(z, first) < multiply(z, second)).sum())
-    off = rates.binomial(count, draws, chances[0])
-    largest = _search(rng, effort.samples(10))
-    text = (
-        f"p = {chances[0]:.6f}, then {chances[1]:.6f}: {decrease:.8f} > {strong:.9f}, and below the weak form's "
-        f"{weak:.6f}; drawn: {count / draws:.4f} (p = {off:.2g}). A search with visit chances of at least "
-        f"{LEAST_CHANCE:g} finds a ratio of {largest:.1f}: no constant saves the strong form for Laplace noise"
-    )
-    return judged(text, draws, {"drawn": unsurprising(off, 1)}, ratio=decrease / strong, largest=largest)
