@@ -73,7 +73,7 @@ def _describe_oracle(name: str) -> dict[str, Any]:
     try:
         made: PlanningOracle = oracle(name)
     except MissingDependency as problem:
-        return {"name": name, "solves": [], "options": {}, "missing": str(problem).partition(": ")[2]}
+        return {"name": name, "solves": [], "options": {}, "missing": problem.remedy}
     options = {option: getattr(made, option) for option in registry.known_options(type(made))}
     return {
         "name": name,
