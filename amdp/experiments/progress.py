@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import Console
 from rich.live import Live
@@ -162,30 +162,14 @@ class Tally:
         return (self.worked + sum(run.seconds for run in self.playing)) / self.elapsed
 
 
-class Watcher(Protocol):
-    """Shows notes and progress to a user; used as a context."""
+class Watcher:
+    """Receives notes and progress to show them to a user, as a context; this one shows nothing."""
 
     def note(self, text: str) -> None:
         """Show a line of text."""
-        ...
 
     def show(self, tally: Tally) -> None:
         """Show the progress, which may have changed."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *problem: object) -> None: ...
-
-
-class Silent:
-    """A watcher that shows nothing."""
-
-    def note(self, text: str) -> None:
-        """Ignore a line of text."""
-
-    def show(self, tally: Tally) -> None:
-        """Ignore the progress."""
 
     def __enter__(self) -> Self:
         return self
@@ -194,7 +178,7 @@ class Silent:
         pass
 
 
-class Lines(Silent):
+class Lines(Watcher):
     """For files and pipes: a line for every tenth of the runs, or after a minute."""
 
     def __init__(self, console: Console) -> None:
@@ -213,7 +197,7 @@ class Lines(Silent):
             self.note(sentence(tally))
 
 
-class LiveTable(Silent):
+class LiveTable(Watcher):
     """For terminals: a table that is drawn anew in its place."""
 
     def __init__(self, console: Console) -> None:
@@ -241,7 +225,7 @@ class LiveTable(Silent):
 def watcher(console: Console, quiet: bool = False) -> Watcher:
     """The watcher that suits a console: a live table in a terminal, else lines."""
     if quiet:
-        return Silent()
+        return Watcher()
     return LiveTable(console) if console.is_terminal else Lines(console)
 
 

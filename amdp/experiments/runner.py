@@ -17,7 +17,7 @@ from amdp.errors import InvalidInput
 from amdp.experiments import manifest
 from amdp.experiments.engines import Engine
 from amdp.experiments.execution import git_revision, lost, versions
-from amdp.experiments.progress import Silent, Tally, Watcher
+from amdp.experiments.progress import Tally, Watcher
 from amdp.experiments.record import Record
 from amdp.experiments.spec import Planned, Role, Spec
 from amdp.experiments.storage import Store
@@ -89,7 +89,7 @@ def run(
     A run whose workers end `attempts` times is recorded as failed.
     """
     mine, asked_to_stop = shard or Shard(), stop or Event()
-    with watcher or Silent() as shown, engine:
+    with watcher or Watcher() as shown, engine:
         replaced = store.prepare(
             spec.titled, manifest.dump(spec)
         )  # an engine that cannot be had leaves the folder as it was
