@@ -58,7 +58,11 @@ class CertificateRejected(OracleError):
 
 
 class MissingDependency(AmdpError, ImportError):
-    """An optional package is not installed; the message says how to install it."""
+    """An optional package is not installed; `remedy`, the end of the text, is the command that installs it."""
+
+    def __init__(self, message: str, remedy: str = "") -> None:
+        super().__init__(f"{message}: {remedy}" if remedy else message)
+        self.remedy = remedy
 
 
 class SpecError(AmdpError, ValueError):

@@ -26,7 +26,7 @@ def find(group: str, name: str) -> Any:
     try:
         return known[name].load()
     except ModuleNotFoundError as problem:
-        raise MissingDependency(f"{name!r} needs {problem.name}: {remedy([problem.name or name])}") from problem
+        raise MissingDependency(f"{name!r} needs {problem.name}", remedy([problem.name or name])) from problem
 
 
 def create(group: str, name: str, options: dict[str, Any]) -> Any:
@@ -61,7 +61,7 @@ def require(user: str, packages: tuple[str, ...]) -> None:
     """Refuse to go on without the packages that `user` needs."""
     absent = missing(packages)
     if absent:
-        raise MissingDependency(f"{user} needs {', '.join(absent)}: {remedy(absent)}")
+        raise MissingDependency(f"{user} needs {', '.join(absent)}", remedy(absent))
 
 
 def remedy(absent: list[str]) -> str:

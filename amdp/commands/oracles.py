@@ -33,7 +33,7 @@ def _described(name: str) -> dict[str, Any]:
     try:
         chosen: PlanningOracle = oracle(name)
     except MissingDependency as problem:
-        return {"name": name, "solves": [], "options": {}, "missing": str(problem).partition(": ")[2]}
+        return {"name": name, "solves": [], "options": {}, "missing": problem.remedy}
     options = {option: getattr(chosen, option) for option in registry.known_options(type(chosen))}
     return {
         "name": name,

@@ -42,12 +42,12 @@ def columns(timings: bool = False) -> tuple[str, ...]:
     return LABELS + SUMS + (TIMINGS if timings else ())
 
 
-def rows(planned: Iterable[Planned], store: Store, timings: bool = False) -> Iterator[Cells]:
+def rows(runs: Iterable[Planned], store: Store, timings: bool = False) -> Iterator[Cells]:
     """The finished runs among those that are planned, in a fixed order; one record is read at a time."""
-    for one in sorted(planned, key=_order):
-        record = store.find(one.id)
+    for planned in sorted(runs, key=_order):
+        record = store.find(planned.id)
         if record and record.curve:
-            labels = _labels(one, record)
+            labels = _labels(planned, record)
             yield from (labels + cells for cells in _curve_rows(record.curve, timings))
 
 
@@ -61,8 +61,8 @@ def frame(spec: Spec, store: Store, timings: bool = False) -> Any:
     registry.require("a data frame", ("pandas",))
     import pandas as pd  # type: ignore[import-untyped]
 
-    made = pd.DataFrame.from_records(list(rows(asked(spec, store), store, timings)), columns=list(columns(timings)))
-    return made.astype(dict.fromkeys(("best_bound", "regret_high", "bound"), "float64"))
+    table = pd.DataFrame.from_records(list(rows(asked(spec, store), store, timings)), columns=list(columns(timings)))
+    return table.astype(dict.fromkeys(("best_bound", "regret_high", "bound"), "float64"))
 
 
 def write_csv(spec: Spec, store: Store, file: TextIO, timings: bool = False) -> int:
@@ -78,9 +78,9 @@ def write_csv(spec: Spec, store: Store, file: TextIO, timings: bool = False) -> 
 def write_parquet(spec: Spec, store: Store, file: Path, timings: bool = False) -> int:
     """Write the table, which is held in memory as a whole, and return how many rows there are."""
     registry.require("parquet", ("pandas", "pyarrow"))
-    made = frame(spec, store, timings)
-    made.to_parquet(file, engine="pyarrow", index=False)
-    return len(made)
+    table = frame(spec, store, timings)
+    table.to_parquet(file, engine="pyarrow", index=False)
+    return len(table)
 
 
 def _cell(value: Any) -> Any:
@@ -88,20 +88,27 @@ def _cell(value: Any) -> Any:
     return cell(value) if isinstance(value, str) else value
 
 
-def _order(one: Planned) -> tuple[Any, ...]:
-    return one.game, one.learner, one.role, one.settings.learner.multiplier, one.settings.seed, one.id
+def _order(planned: Planned) -> tuple[Any, ...]:
+    return (
+        planned.game,
+        planned.learner,
+        planned.role,
+        planned.settings.learner.multiplier,
+        planned.settings.seed,
+        planned.id,
+    )
 
 
-def _labels(one: Planned, record: Record) -> Cells:
-    game, learner = one.settings.game, one.settings.learner
-    oracle, projection = (str(given) if given else None for given in (learner.oracle, learner.projection))
+def _labels(planned: Planned, record: Record) -> Cells:
+    game, learner = planned.settings.game, planned.settings.learner
+    oracle, projection = (str(part) if part else None for part in (learner.oracle, learner.projection))
     chosen = game.delay, oracle, projection, learner.multiplier
     return (
-        one.id,
-        one.game,
-        one.learner,
-        str(one.role),
-        one.settings.seed,
+        planned.id,
+        planned.game,
+        planned.learner,
+        str(planned.role),
+        planned.settings.seed,
         str(game.instance),
         str(game.losses),
         *chosen,

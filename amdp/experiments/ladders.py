@@ -39,7 +39,7 @@ class Ladder:
         return game
 
     def label(self, rung: int) -> str:
-        """Of the game of a rung: ladders that share a game share its label."""
+        """The label of the game of a rung; ladders that share a game share its label."""
         return _words(self.at(rung))
 
     @property

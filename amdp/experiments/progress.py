@@ -4,7 +4,7 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from math import inf
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import Console
 from rich.live import Live
@@ -15,10 +15,10 @@ from amdp.experiments.engines import Playing
 from amdp.experiments.record import Record
 from amdp.experiments.spec import Planned, Role
 
-BLINK = 0.25  # seconds between two pictures of the live table
-TENTHS = 10  # lines of a whole experiment, if it is quick
-PATIENCE = 60.0  # seconds after which a line is due in any case
-AROUND = 8  # lines of a terminal that are not for rows
+REFRESH_SECONDS = 0.25  # between two drawings of the live table
+MOST_LINES = 10  # of a whole experiment, if it is quick
+LINE_SECONDS = 60.0  # after which a line is due in any case
+OTHER_LINES = 8  # of a terminal, which are not for rows
 
 
 @dataclass
@@ -43,7 +43,7 @@ class Row:
         return self.learner if self.role is Role.THEORY else f"{self.learner} ({self.role})"
 
     def count(self, record: Record) -> None:
-        """One more is done."""
+        """Count a run of the row as done."""
         self.done += 1
         if record.curve is None:
             self.failed += 1
@@ -55,24 +55,24 @@ class Row:
 
     def speed(self, playing: list[Playing]) -> float | None:
         """Rounds a second of one worker."""
-        seconds = self.seconds + sum(one.seconds for one in playing)
-        rounds = self.rounds + sum(one.rounds for one in playing)
+        seconds = self.seconds + sum(run.seconds for run in playing)
+        rounds = self.rounds + sum(run.rounds for run in playing)
         return rounds / seconds if seconds > 0 and rounds else None
 
     def each(self, playing: list[Playing]) -> float | None:
         """Seconds of a worker that one run takes; None if nobody can know yet."""
-        under_way = [one for one in playing if one.rounds]
-        runs = self.timed + sum(one.share for one in under_way)
-        return (self.seconds + sum(one.seconds for one in under_way)) / runs if runs else None
+        under_way = [run for run in playing if run.rounds]
+        runs = self.timed + sum(run.share for run in under_way)
+        return (self.seconds + sum(run.seconds for run in under_way)) / runs if runs else None
 
     def left(self, playing: list[Playing], each: float) -> float:
         """Seconds of a worker that its unfinished runs will still take."""
-        return max(0.0, (self.all - self.done - sum(one.share for one in playing)) * each)
+        return max(0.0, (self.all - self.done - sum(run.share for run in playing)) * each)
 
 
 @dataclass
 class Tally:
-    """All rows, and how many workers' seconds go by in a second."""
+    """Counts of all runs, row by row, from which speed and remaining time are estimated."""
 
     rows: list[Row] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
@@ -81,58 +81,58 @@ class Tally:
     playing: list[Playing] = field(default_factory=list)
     _places: dict[tuple[str, str, Role], int] = field(default_factory=dict)
 
-    def expect(self, planned: Iterable[Planned]) -> None:
-        """These runs are to come."""
-        for one in planned:
-            self.rows[self.place(one)].all += 1
+    def expect(self, runs: Iterable[Planned]) -> None:
+        """Count runs as planned."""
+        for planned in runs:
+            self.rows[self.place(planned)].all += 1
 
-    def place(self, one: Planned) -> int:
-        """The row of a run."""
-        key = one.game, one.learner, one.role
+    def place(self, planned: Planned) -> int:
+        """The index of the row of a run."""
+        key = planned.game, planned.learner, planned.role
         if key not in self._places:
             self._places[key] = len(self.rows)
             self.rows.append(Row(*key))
         return self._places[key]
 
-    def count(self, one: Planned, record: Record, here: bool) -> None:
-        """A run is done; `here`: by this runner, now."""
-        self.rows[self.place(one)].count(record)
+    def count(self, planned: Planned, record: Record, here: bool) -> None:
+        """Count a run as done; `here`: it was played by this runner, not found."""
+        self.rows[self.place(planned)].count(record)
         self.worked += float(record.made["seconds"]) if here else 0.0
 
     @property
     def all(self) -> int:
-        """Runs."""
+        """The number of runs planned."""
         return sum(row.all for row in self.rows)
 
     @property
     def done(self) -> int:
-        """Runs."""
+        """The number of runs that are stored, failed ones included."""
         return sum(row.done for row in self.rows)
 
     @property
     def failed(self) -> int:
-        """Runs."""
+        """The number of runs that failed."""
         return sum(row.failed for row in self.rows)
 
     @property
     def elapsed(self) -> float:
-        """Seconds of the clock."""
+        """Seconds since the runner began to play."""
         return time.monotonic() - self.began
 
     @property
     def speed(self) -> float:
         """Rounds a second of all workers, those of unfinished runs included."""
-        seconds = sum(row.seconds for row in self.rows) + sum(one.seconds for one in self.playing)
-        rounds = sum(row.rounds for row in self.rows) + sum(one.rounds for one in self.playing)
+        seconds = sum(row.seconds for row in self.rows) + sum(run.seconds for run in self.playing)
+        rounds = sum(row.rounds for row in self.rows) + sum(run.rounds for run in self.playing)
         return rounds / seconds * self._busy if seconds else 0.0
 
     @property
     def by_row(self) -> dict[int, list[Playing]]:
         """The runs that are under way, by their row."""
-        found: dict[int, list[Playing]] = {}
-        for one in self.playing:
-            found.setdefault(one.row, []).append(one)
-        return found
+        by_row: dict[int, list[Playing]] = {}
+        for run in self.playing:
+            by_row.setdefault(run.row, []).append(run)
+        return by_row
 
     def lefts(self) -> list[float | None]:
         """Seconds of the clock that each row's unfinished runs will take, were they the only ones; None: not known yet.
@@ -152,40 +152,24 @@ class Tally:
 
     @property
     def all_left(self) -> float | None:
-        """Seconds of the clock; None if nobody can know yet."""
+        """Seconds of the clock until all runs are done; None if nothing is known of any."""
         each = self.lefts()
         return None if None in each else sum(seconds for seconds in each if seconds is not None)
 
     @property
     def _busy(self) -> float:
-        """Workers, on average."""
-        return (self.worked + sum(one.seconds for one in self.playing)) / self.elapsed
+        """The number of workers that were busy, on average."""
+        return (self.worked + sum(run.seconds for run in self.playing)) / self.elapsed
 
 
-class Watcher(Protocol):
-    """Is told what happens, and shows it; used as a context."""
-
-    def note(self, text: str) -> None:
-        """Say something."""
-        ...
-
-    def show(self, tally: Tally) -> None:
-        """Something may have changed."""
-        ...
-
-    def __enter__(self) -> Self: ...
-
-    def __exit__(self, *problem: object) -> None: ...
-
-
-class Silent:
-    """Shows nothing."""
+class Watcher:
+    """Receives notes and progress to show them to a user, as a context; this one shows nothing."""
 
     def note(self, text: str) -> None:
-        """Say nothing."""
+        """Show a line of text."""
 
     def show(self, tally: Tally) -> None:
-        """Show nothing."""
+        """Show the progress, which may have changed."""
 
     def __enter__(self) -> Self:
         return self
@@ -194,7 +178,7 @@ class Silent:
         pass
 
 
-class Lines(Silent):
+class Lines(Watcher):
     """For files and pipes: a line for every tenth of the runs, or after a minute."""
 
     def __init__(self, console: Console) -> None:
@@ -202,19 +186,19 @@ class Lines(Silent):
         self._shown, self._when = -1, time.monotonic()
 
     def note(self, text: str) -> None:
-        """In a line of its own."""
+        """Print a line of text."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def show(self, tally: Tally) -> None:
-        """If it is due."""
-        tenth = tally.done * TENTHS // tally.all if tally.all else 0
-        if tenth != self._shown or time.monotonic() - self._when >= PATIENCE:
+        """Print the progress as one line, if that is due."""
+        tenth = tally.done * MOST_LINES // tally.all if tally.all else 0
+        if tenth != self._shown or time.monotonic() - self._when >= LINE_SECONDS:
             self._shown, self._when = tenth, time.monotonic()
             self.note(sentence(tally))
 
 
-class LiveTable(Silent):
-    """For terminals."""
+class LiveTable(Watcher):
+    """For terminals: a table that is drawn anew in its place."""
 
     def __init__(self, console: Console) -> None:
         self._live = Live(console=console, auto_refresh=False, transient=True)
@@ -228,25 +212,25 @@ class LiveTable(Silent):
         self._live.stop()
 
     def note(self, text: str) -> None:
-        """Above the table."""
+        """Print a line of text above the table."""
         self._live.console.print(text, markup=False, highlight=False)
 
     def show(self, tally: Tally) -> None:
-        """A new picture, if the last one is old enough."""
-        if time.monotonic() - self._when >= BLINK:
+        """Draw the table anew, if the last drawing is old enough."""
+        if time.monotonic() - self._when >= REFRESH_SECONDS:
             self._when = time.monotonic()
-            self._live.update(table(tally, self._live.console.height - AROUND), refresh=True)
+            self._live.update(table(tally, self._live.console.height - OTHER_LINES), refresh=True)
 
 
 def watcher(console: Console, quiet: bool = False) -> Watcher:
-    """What suits the console."""
+    """The watcher that suits a console: a live table in a terminal, else lines."""
     if quiet:
-        return Silent()
+        return Watcher()
     return LiveTable(console) if console.is_terminal else Lines(console)
 
 
 def sentence(tally: Tally) -> str:
-    """Where we are, in one line."""
+    """The progress in one line."""
     parts = [f"{tally.done} of {tally.all} runs"]
     if tally.failed:
         parts.append(f"{tally.failed} failed")
@@ -275,7 +259,7 @@ def table(tally: Tally, height: int) -> Table:
 
 
 def duration(seconds: float | None) -> str:
-    """Such as 1:02:03, or 45 s."""
+    """Seconds as text, such as 1:02:03, or 45 s."""
     if seconds is None:
         return "?"
     minutes, rest = divmod(round(seconds), 60)

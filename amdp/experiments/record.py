@@ -56,10 +56,10 @@ class Curve:
     def is_whole(self) -> bool:
         """Whether there is a value of everything at each of its checkpoints, which go forward."""
         clocks = [self.spent, self.cpu]
-        columns = [one for one in vars(self).values() if isinstance(one, list)]
+        columns = [value for value in vars(self).values() if isinstance(value, list)]
         columns += [seconds for clock in clocks for seconds in clock.values()]
         forward = all(before < after for before, after in pairwise([0, *self.rounds]))
-        same = all(len(one) == len(self.rounds) for one in columns)
+        same = all(len(column) == len(self.rounds) for column in columns)
         return bool(self.rounds) and same and forward and all(set(clock) == set(Timing._fields) for clock in clocks)
 
 
@@ -84,29 +84,29 @@ class Record:
 
     @property
     def id(self) -> str:
-        """Of the settings."""
+        """The id of the settings."""
         return self.settings.id
 
     @property
     def final_regret(self) -> float:
-        """Against the best policy that was found; infinite if the run failed."""
+        """The regret after all rounds against the best policy found; infinite if the run failed."""
         return self.curve.paid[-1] - self.curve.best[-1] if self.curve else inf
 
     @property
     def final_paid(self) -> float:
-        """In all rounds; infinite if the run failed."""
+        """The loss incurred in all rounds; infinite if the run failed."""
         return self.curve.paid[-1] if self.curve else inf
 
     def to_bytes(self) -> bytes:
         """A file: JSON in one line, with a checksum over the rest."""
         parts = {"curve": self.curve and vars(self.curve), "failure": self.failure and vars(self.failure)}
-        told = {"id": self.id, "settings": self.settings.to_json(), "used": self.used, "made": self.made}
-        content = canonical(parts | told)
+        origin = {"id": self.id, "settings": self.settings.to_json(), "used": self.used, "made": self.made}
+        content = canonical(parts | origin)
         return SEALED % _sum(content) + content[1:] + b"\n"
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Undo `to_bytes`; a file that is not whole, or not of this kind, is refused."""
+        """The record in a file that `to_bytes` made; a file that is not whole, or not of this kind, is refused."""
         start = len(SEALED % (b"0" * HEX))
         rest = b"{" + data[start:-1]
         if not data.startswith(SEALED.partition(b"%")[0]):

@@ -17,17 +17,17 @@ from amdp.errors import InvalidInput
 from amdp.experiments import manifest
 from amdp.experiments.engines import Engine
 from amdp.experiments.execution import git_revision, lost, versions
-from amdp.experiments.progress import Silent, Tally, Watcher
+from amdp.experiments.progress import Tally, Watcher
 from amdp.experiments.record import Record
 from amdp.experiments.spec import Planned, Role, Spec
 from amdp.experiments.storage import Store
 from amdp.text import quoted
 
 ATTEMPTS = 3  # of a run whose workers end
-READING = 1.0  # seconds between two looks while stored runs are read
-PAUSE = 0.25  # seconds without news after which the runner looks around
+READING_INTERVAL = 1.0  # seconds between two pictures while stored runs are read
+POLL_INTERVAL = 0.25  # seconds without an answer after which the runner looks at claims, progress and stop
 SHARD = re.compile(r"\d{1,9}/\d{1,9}")
-NAMED = 10  # failures and files that are told one by one
+MOST_NAMED = 10  # failures and files that notes name one by one
 
 
 @dataclass(frozen=True)
@@ -51,10 +51,10 @@ class Shard:
             raise InvalidInput(f"shard {quoted(text)}; give i/n, such as 3/8")
         return cls(*map(int, text.split("/")))
 
-    def take(self, planned: Sequence[Planned]) -> list[Planned]:
+    def take(self, runs: Sequence[Planned]) -> list[Planned]:
         """Its own runs, dealt out by id, which is as good as at random: no shard gets all the slow ones."""
-        mine = set(sorted({one.id for one in planned})[self.index - 1 :: self.of])
-        return [one for one in planned if one.id in mine]
+        mine = set(sorted({planned.id for planned in runs})[self.index - 1 :: self.of])
+        return [planned for planned in runs if planned.id in mine]
 
 
 @dataclass
@@ -89,11 +89,11 @@ def run(
     A run whose workers end `attempts` times is recorded as failed.
     """
     mine, asked_to_stop = shard or Shard(), stop or Event()
-    with watcher or Silent() as shown, engine:
+    with watcher or Watcher() as shown, engine:
         replaced = store.prepare(
             spec.titled, manifest.dump(spec)
         )  # an engine that cannot be had leaves the folder as it was
-        for note in (*spec.notes, *_company(spec, store, replaced)):
+        for note in (*spec.notes, *_folder_notes(spec, store, replaced)):
             shown.note(note)
         session = _Session(store, engine, shown, retry_failed, attempts, asked_to_stop)
         first, tuned = mine.take(spec.first()), None
@@ -107,21 +107,21 @@ def run(
             session.play(mine.take(tuned or []))
     if tuned is None and not asked_to_stop.is_set():
         session.outcome.tuning = sum(
-            store.final_regret(one.id) is None for one in spec.first() if one.role is Role.TUNING
+            store.final_regret(planned.id) is None for planned in spec.first() if planned.role is Role.TUNING
         )
     return session.outcome
 
 
-def _company(spec: Spec, store: Store, replaced: bool) -> Iterator[str]:
-    """What else is in the folder."""
-    known = {one.id for one in spec.first()}
+def _folder_notes(spec: Spec, store: Store, replaced: bool) -> Iterator[str]:
+    """Notes on stored runs of other specs, and on files that are no records."""
+    known = {planned.id for planned in spec.first()}
     if spec.tune and any(run not in known for run in store.ids()):
-        known |= {one.id for one in spec.second(store.final_paid) or ()}
+        known |= {planned.id for planned in spec.second(store.final_paid) or ()}
     others = store.others(known)
     if replaced and others:
         yield f"another spec was here: {others} stored runs are not of this one; they are kept"
     files = {store.file(run) for run in known}
-    yield from [f"left out: {message}" for file, message in store.broken.items() if file not in files][:NAMED]
+    yield from [f"left out: {message}" for file, message in store.broken.items() if file not in files][:MOST_NAMED]
 
 
 class _Session:
@@ -136,20 +136,20 @@ class _Session:
         self._tally = Tally()
         self._todo: deque[Planned] = deque()
         self._elsewhere: deque[Planned] = deque()  # claimed by another runner when we came by
-        self._flying: dict[Future[Record], Planned] = {}
+        self._under_way: dict[Future[Record], Planned] = {}
         self._losses: Counter[str] = Counter()
         self._tried: set[str] = set()  # failed before, and to be tried once more
         self._counted: set[str] = set()  # a tuned run may be that of theory, which was found or played before
-        self._strangers: set[str] = set()  # other versions of packages
+        self._other_versions: set[str] = set()  # of packages; noted already
         for note in engine.notes:
             watcher.note(note)
 
-    def play(self, planned: Iterable[Planned]) -> None:
-        """All of them, as far as they are not there, until they are or we are asked to stop."""
-        self._sort(planned)
+    def play(self, runs: Iterable[Planned]) -> None:
+        """Play the runs that are not stored yet, until all are or we are asked to stop."""
+        self._sort(runs)
         self._show()
         try:
-            while self._todo or self._elsewhere or self._flying:
+            while self._todo or self._elsewhere or self._under_way:
                 self._submit()
                 answers = self._wait()
                 if self._stop.is_set():
@@ -161,98 +161,98 @@ class _Session:
         finally:
             self._leave()
 
-    def _sort(self, planned: Iterable[Planned]) -> None:
-        """Into those that are there and those to do."""
-        unique = list({one.id: one for one in reversed(list(planned))}.values())[::-1]
+    def _sort(self, runs: Iterable[Planned]) -> None:
+        """Put each run among those that are stored or those to do."""
+        unique = list({planned.id: planned for planned in reversed(list(runs))}.values())[::-1]
         self._tally.expect(unique)
         looked = time.monotonic()
-        for one in unique:
-            record = self._store.find(one.id)
+        for planned in unique:
+            record = self._store.find(planned.id)
             if record is None:
-                self._todo.append(one)
-            elif record.failure and self._retry_failed and one.id not in self._counted:
-                self._tried.add(one.id)
-                self._todo.append(one)
+                self._todo.append(planned)
+            elif record.failure and self._retry_failed and planned.id not in self._counted:
+                self._tried.add(planned.id)
+                self._todo.append(planned)
             else:
-                self._found(one, record)
-            if time.monotonic() - looked > READING:
+                self._found(planned, record)
+            if time.monotonic() - looked > READING_INTERVAL:
                 looked = time.monotonic()
                 self._show()
         if not self._tally.worked:
             self._tally.began = time.monotonic()  # reading is not playing
-        wanted = {self._store.file(one.id) for one in unique}
-        for message in [message for file, message in self._store.broken.items() if file in wanted][:NAMED]:
+        wanted = {self._store.file(planned.id) for planned in unique}
+        for message in [message for file, message in self._store.broken.items() if file in wanted][:MOST_NAMED]:
             self._watcher.note(f"not trusted, and played again: {message}")
 
     def _submit(self) -> None:
-        while self._todo and len(self._flying) < self._engine.capacity and not self._stop.is_set():
-            one = self._todo.popleft()
-            if not self._store.claim(one.id):
-                self._elsewhere.append(one)
+        while self._todo and len(self._under_way) < self._engine.capacity and not self._stop.is_set():
+            planned = self._todo.popleft()
+            if not self._store.claim(planned.id):
+                self._elsewhere.append(planned)
                 continue
-            record = self._store.find(one.id)  # another runner may have finished it since
-            if record and not (record.failure and one.id in self._tried):
-                self._store.release(one.id)
-                self._found(one, record)
+            record = self._store.find(planned.id)  # another runner may have finished it since
+            if record and not (record.failure and planned.id in self._tried):
+                self._store.release(planned.id)
+                self._found(planned, record)
                 continue
-            self._flying[self._engine.submit(one.settings, self._tally.place(one))] = one
+            self._under_way[self._engine.submit(planned.settings, self._tally.place(planned))] = planned
 
     def _wait(self) -> list[tuple[Planned, Future[Record]]]:
         """Runs that have ended; without any, what others have claimed is looked at again."""
-        if self._elsewhere and not self._flying:
-            self._stop.wait(PAUSE)
-        done = wait(self._flying, PAUSE, FIRST_COMPLETED).done
+        if self._elsewhere and not self._under_way:
+            self._stop.wait(POLL_INTERVAL)
+        done = wait(self._under_way, POLL_INTERVAL, FIRST_COMPLETED).done
         if not self._todo:
             self._todo, self._elsewhere = self._elsewhere, self._todo
-        return [(self._flying.pop(future), future) for future in done]
+        return [(self._under_way.pop(future), future) for future in done]
 
     def _keep(self, answers: list[tuple[Planned, Future[Record]]]) -> None:
-        for one, future in answers:
-            record = self._record(one, future)
+        for planned, future in answers:
+            record = self._record(planned, future)
             if record is None:
-                self._todo.appendleft(one)
+                self._todo.appendleft(planned)
                 continue
             self._store.write(record)
-            self._store.release(one.id)
-            self._tried.discard(one.id)
+            self._store.release(planned.id)
+            self._tried.discard(planned.id)
             self.outcome.played += 1
-            self._count(one, record, here=True)
+            self._count(planned, record, here=True)
 
-    def _record(self, one: Planned, future: "Future[Record]") -> Record | None:
+    def _record(self, planned: Planned, future: "Future[Record]") -> Record | None:
         """What came of a run; None if it must be tried again."""
         try:
             return future.result()
         except (Exception, CancelledError, SystemExit) as problem:
             if not self._engine.lost(problem):
-                return lost(one.settings, type(problem).__name__, str(problem))
-        self._losses[one.id] += self._engine.began(future)
-        if self._losses[one.id] < self._attempts:
+                return lost(planned.settings, type(problem).__name__, str(problem))
+        self._losses[planned.id] += self._engine.began(future)
+        if self._losses[planned.id] < self._attempts:
             return None
         reason = (
             f"its worker ended {self._attempts} times without an answer: killed, out of memory, or a solver crashed"
         )
-        return lost(one.settings, "WorkerLost", reason)
+        return lost(planned.settings, "WorkerLost", reason)
 
-    def _found(self, one: Planned, record: Record) -> None:
-        if one.id not in self._counted:
+    def _found(self, planned: Planned, record: Record) -> None:
+        if planned.id not in self._counted:
             self.outcome.found += 1
-        self._count(one, record, here=False)
+        self._count(planned, record, here=False)
         theirs = {**record.made["versions"], "revision": record.made.get("git")}
         ours = {**versions(), "revision": git_revision()}
         for name, other in theirs.items():
-            told = f"{name} {other}"
-            if other and ours.get(name) and other != ours[name] and told not in self._strangers:
-                self._strangers.add(told)
-                self._watcher.note(f"some runs are of {told}, others of {ours[name]}")
+            version = f"{name} {other}"
+            if other and ours.get(name) and other != ours[name] and version not in self._other_versions:
+                self._other_versions.add(version)
+                self._watcher.note(f"some runs are of {version}, others of {ours[name]}")
 
-    def _count(self, one: Planned, record: Record, here: bool) -> None:
-        self._tally.count(one, record, here)
-        known = one.id in self._counted
-        self._counted.add(one.id)
+    def _count(self, planned: Planned, record: Record, here: bool) -> None:
+        self._tally.count(planned, record, here)
+        known = planned.id in self._counted
+        self._counted.add(planned.id)
         if record.failure and not known:
-            self.outcome.failed.append(one.id)
-            if len(self.outcome.failed) <= NAMED:
-                named = f"{one.learner} in {one.game}, seed {one.settings.seed}"
+            self.outcome.failed.append(planned.id)
+            if len(self.outcome.failed) <= MOST_NAMED:
+                named = f"{planned.learner} in {planned.game}, seed {planned.settings.seed}"
                 self._watcher.note(f"failed: {named}: {record.failure.kind}: {record.failure.message}")
 
     def _show(self) -> None:
@@ -261,8 +261,8 @@ class _Session:
         self._watcher.show(self._tally)
 
     def _leave(self) -> None:
-        """Give up what is under way."""
-        for one in self._flying.values():
-            self._store.release(one.id)
-        self.outcome.missing += len(self._todo) + len(self._elsewhere) + len(self._flying)
+        """Release the claims on unfinished runs, and count them."""
+        for planned in self._under_way.values():
+            self._store.release(planned.id)
+        self.outcome.missing += len(self._todo) + len(self._elsewhere) + len(self._under_way)
         self.outcome.interrupted = self._stop.is_set()

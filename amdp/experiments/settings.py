@@ -34,13 +34,13 @@ class Named:
         return str(Path(self.folder, self.name))
 
     def __str__(self) -> str:
-        given = ", ".join(f"{key}={value}" for key, value in self.settings.items())
-        return f"{self.name}({given})" if given else self.name
+        options = ", ".join(f"{key}={value}" for key, value in self.settings.items())
+        return f"{self.name}({options})" if options else self.name
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """Undo `plain`."""
-        return cls(given["name"], dict(given["settings"]))
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """The settings in what `plain` made of them."""
+        return cls(content["name"], dict(content["settings"]))
 
 
 @dataclass(frozen=True)
@@ -68,9 +68,9 @@ class GameSettings:
         require_positive("radius_scale", self.radius_scale)
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """Undo `plain`."""
-        return cls(**_read_named(given, ("instance", "losses", "comparator")))
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """The settings in what `plain` made of them."""
+        return cls(**_read_named(content, ("instance", "losses", "comparator")))
 
     @property
     def length(self) -> int:
@@ -93,9 +93,9 @@ class LearnerSettings:
         object.__setattr__(self, "settings", _plain(self.name, self.settings))
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """Undo `plain`."""
-        return cls(**_read_named(given, ("oracle", "projection")))
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """The settings in what `plain` made of them."""
+        return cls(**_read_named(content, ("oracle", "projection")))
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,10 @@ class RunSettings:
         return plain(self)
 
     @classmethod
-    def from_json(cls, given: Mapping[str, Any]) -> Self:
-        """Undo `to_json`."""
-        game, learner = GameSettings.from_json(given["game"]), LearnerSettings.from_json(given["learner"])
-        return cls(game, learner, given["seed"], given["checkpoints"])
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """The settings in what `to_json` made of them."""
+        game, learner = GameSettings.from_json(content["game"]), LearnerSettings.from_json(content["learner"])
+        return cls(game, learner, content["seed"], content["checkpoints"])
 
 
 def plain(settings: GameSettings | LearnerSettings | RunSettings) -> dict[str, Any]:
@@ -143,39 +143,39 @@ def identity(settings: GameSettings | LearnerSettings) -> bytes:
     return canonical(_whole_numbers(plain(settings)))
 
 
-def _read_named(given: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    return {**given, **{key: given[key] and Named.from_json(given[key]) for key in keys}}
+def _read_named(content: Mapping[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    return {**content, **{key: content[key] and Named.from_json(content[key]) for key in keys}}
 
 
-def canonical(given: Any) -> bytes:
+def canonical(content: Any) -> bytes:
     """JSON that is the same for equal contents."""
-    return json.dumps(given, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
-def _whole_numbers(given: Any) -> Any:
+def _whole_numbers(content: Any) -> Any:
     """The same with whole numbers where they are written as fractions."""
-    if isinstance(given, dict):
-        return {key: _whole_numbers(value) for key, value in given.items()}
-    if isinstance(given, list):
-        return [_whole_numbers(value) for value in given]
-    return int(given) if isinstance(given, float) and given.is_integer() else given
+    if isinstance(content, dict):
+        return {key: _whole_numbers(value) for key, value in content.items()}
+    if isinstance(content, list):
+        return [_whole_numbers(value) for value in content]
+    return int(content) if isinstance(content, float) and content.is_integer() else content
 
 
-def _plain(name: str, given: Any) -> Any:
+def _plain(name: str, content: Any) -> Any:
     """The same in dictionaries, lists, texts, truth values and finite numbers; anything else is refused."""
-    if isinstance(given, Mapping):
-        return {str(key): _plain(f"{name}: {key}", value) for key, value in given.items()}
-    if isinstance(given, list | tuple):
-        return [_plain(name, value) for value in given]
-    if not isinstance(given, str | bool) and not _is_finite(given):
+    if isinstance(content, Mapping):
+        return {str(key): _plain(f"{name}: {key}", value) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [_plain(name, value) for value in content]
+    if not isinstance(content, str | bool) and not _is_finite(content):
         rule = "it must be a text, a truth value, a finite number, or a list of them"
-        raise InvalidInput(f"{quoted(given)}; {rule}", name)
-    return given
+        raise InvalidInput(f"{quoted(content)}; {rule}", name)
+    return content
 
 
-def _is_finite(given: Any) -> bool:
+def _is_finite(content: Any) -> bool:
     """Whether it is a number that has a float: 1 and 1.0 are the same setting."""
     try:
-        return isinstance(given, int | float) and isfinite(given)
+        return isinstance(content, int | float) and isfinite(content)
     except OverflowError:
         return False

@@ -113,7 +113,7 @@ class Store:
             return None
 
     def ids(self) -> Iterator[str]:
-        """Of all files, in order, sound or not."""
+        """The ids of all stored runs, in order, whether their files are sound or not."""
         for file in sorted(self.folder.glob("runs/*/*")):
             if ID.fullmatch(file.stem) and file == self.file(file.stem):
                 yield file.stem
@@ -131,12 +131,12 @@ class Store:
         return sum(self.find(run) is not None for run in self.ids() if run not in known)
 
     def final_regret(self, run: str) -> float | None:
-        """Of a finished run, infinite if it failed; None if it is not there."""
+        """The regret of a stored run, infinite if it failed; None if it is not there."""
         record = self.find(run)
         return record.final_regret if record else None
 
     def final_paid(self, run: str) -> float | None:
-        """By a finished run, infinite if it failed; None if it is not there."""
+        """The loss incurred in a stored run, infinite if it failed; None if it is not there."""
         record = self.find(run)
         return record.final_paid if record else None
 

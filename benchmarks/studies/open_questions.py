@@ -115,21 +115,27 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 def delay_spec(sizes: Sizes) -> Spec:
     """Both estimators at the same multiples of the theorem's rate, on the same seeds."""
-    lines = [
-        'title = "delay-adapted estimates"',
-        f"seeds = {sizes.seeds}",
-        "checkpoints = 2",
-        *(
-            f'[[learners]]\nlabel = "{name} x{factor:g}"\nname = "{name}"\nmultiplier = {factor}'
-            for name, factor in product(ESTIMATORS, sizes.multipliers)
-        ),
-        *(
-            f'[[games]]\nlabel = "{world}, {losses}, {late}"\ninstance = "{world}"\nlosses = "{losses}"\n'
-            f'episodes = {sizes.episodes}\ndelay = "{late}"'
-            for world, losses, late in LATE
-        ),
-    ]
-    return Spec.parse("\n".join(lines) + "\n", "delays")
+    return Spec.from_dict(
+        {
+            "title": "delay-adapted estimates",
+            "seeds": sizes.seeds,
+            "checkpoints": 2,
+            "learners": [
+                {"label": f"{name} x{factor:g}", "name": name, "multiplier": factor}
+                for name, factor in product(ESTIMATORS, sizes.multipliers)
+            ],
+            "games": [
+                {
+                    "label": f"{world}, {losses}, {delay}",
+                    "instance": world,
+                    "losses": losses,
+                    "episodes": sizes.episodes,
+                    "delay": delay,
+                }
+                for world, losses, delay in LATE
+            ],
+        }
+    )
 
 
 def final_regrets(spec: Spec, store: Store) -> dict[tuple[str, str], Floats]:

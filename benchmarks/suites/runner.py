@@ -35,12 +35,12 @@ MANY = """
 import json, resource, sys, time
 from pathlib import Path
 from amdp.experiments.engines import LocalPool
-from amdp.experiments.progress import Silent
+from amdp.experiments.progress import Watcher
 from amdp.experiments.runner import run
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
 
-class Memory(Silent):
+class Memory(Watcher):
     seen = {}
     def show(self, tally):
         self.seen[tally.done * 10 // tally.all] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -11,7 +11,7 @@ import pytest
 from amdp.errors import InvalidInput
 from amdp.experiments.engines import DaskCluster
 from amdp.experiments.execution import execute
-from amdp.experiments.progress import Silent, Tally
+from amdp.experiments.progress import Tally, Watcher
 from amdp.experiments.runner import Outcome, run
 from amdp.experiments.storage import Store
 from experiments.specs import small, table
@@ -36,7 +36,7 @@ def test_the_results_are_those_of_a_plain_loop_though_a_worker_is_killed(tmp_pat
     with distributed.Client(cluster, set_as_default=False) as client:
         processes = sorted(client.run(os.getpid).values())
 
-    class Killer(Silent):
+    class Killer(Watcher):
         killed = 0
 
         def show(self, tally: Tally) -> None:

@@ -21,7 +21,7 @@ from amdp.errors import InvalidInput
 from amdp.experiments import engines, runner
 from amdp.experiments.engines import ONE_THREAD, Engine, ExternalExecutor, LocalPool, Playing
 from amdp.experiments.execution import execute
-from amdp.experiments.progress import Row, Silent, Tally, sentence
+from amdp.experiments.progress import Row, Tally, Watcher, sentence
 from amdp.experiments.progress import table as progress_table
 from amdp.experiments.record import Record
 from amdp.experiments.runner import ATTEMPTS, Outcome, Shard, run
@@ -31,7 +31,7 @@ from amdp.experiments.storage import Store
 from experiments.specs import TUNE, small, table, threads, workers_of
 
 
-class Ears(Silent):
+class Ears(Watcher):
     """Remembers what was said."""
 
     def __init__(self) -> None:

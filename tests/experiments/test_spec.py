@@ -16,8 +16,9 @@ from typer.testing import CliRunner
 
 from amdp.cli import app
 from amdp.errors import InvalidInput, SpecError
+from amdp.experiments import entries
 from amdp.experiments.execution import execute
-from amdp.experiments.grid import expanded
+from amdp.experiments.grid import Point, expanded
 from amdp.experiments.match import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.experiments.spec import Planned, Role, Spec
@@ -125,6 +126,20 @@ multiplier = 2
 """)
     assert list(made.games) == ["tiny delay=none", "tiny delay=fixed:3"]
     assert list(made.learners) == ["ftpl", "ftpl oracle=lp", "mine"]
+
+
+def test_labels_of_many_entries_look_at_each_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[GameSettings] = []
+
+    def counted(one: GameSettings, other: object) -> bool:
+        looks.append(one)
+        return one is other
+
+    games = [GameSettings(Named("tiny"), Named("bernoulli"), episodes=n + 1) for n in range(1000)]
+    monkeypatch.setattr(GameSettings, "__eq__", counted)
+    labelled = entries._labelled(entries.Entry("", "tiny", game, Point("games[0]", {}, {}), None) for game in games)
+    assert [entry.label for entry in labelled] == [f"tiny episodes={n + 1}" for n in range(1000)]
+    assert not looks
 
 
 def test_pairings_that_cannot_work_are_skipped_with_a_reason() -> None:
