@@ -21,7 +21,7 @@ from amdp.errors import InvalidInput
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import Sweep
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
-from amdp.oracles.sizes import size_of, tamed
+from amdp.oracles.sizes import RANGE, size_of, tamed
 
 VISITED = 1e-6  # below this chance a solver's mass is noise
 LOST = 1e-4  # of the mass of a step
@@ -109,10 +109,15 @@ class SolverPlanner(Planner):
         """One solve; a solver that gives up, or that backward induction disproves, is asked again from a cold start."""
         best = self.domain.dynamics.cheapest(cost)
         least = best.values[:, 0, self.domain.initial]
-        size = float(size_of(self.domain, best.actions, least, cost)[0])
-        asked = tamed(self.domain, cost, best.values, size)[0]
+        asked, largest = cost[0], float(np.abs(cost).max())
+        if largest > RANGE * abs(
+            float(least[0])
+        ):  # else none is far above what the policy pays: that is at least `least`
+            size = float(size_of(self.domain, best.actions, least, cost)[0])
+            asked = tamed(self.domain, cost, best.values, size)[0]
+            largest = float(np.abs(asked).max())
         # A power of two: costs that did not change stay what they were to the solver, to the last digit.
-        scaled = asked / 2.0 ** min(1023, frexp(float(np.abs(asked).max()) or 0.5)[1])
+        scaled = asked / 2.0 ** min(1023, frexp(largest or 0.5)[1])
         for rebuilds in (0, 1):
             if rebuilds:
                 self.solver.restart()
@@ -120,6 +125,7 @@ class SolverPlanner(Planner):
             wanted = visited_actions(answer.mass, cost.shape)
             if answer.status is Status.OPTIMAL and answer.mass is not None and _takes(wanted, best.actions):
                 return _Solved(best, answer, rebuilds)  # the policy of backward induction: no sweep is needed to judge
+            size = float(size_of(self.domain, best.actions, least, cost)[0])
             own = settle(self.domain, cost, wanted, SAME * size)
             if answer.status is Status.FEASIBLE:
                 return _Solved(own, _honest(answer), rebuilds)

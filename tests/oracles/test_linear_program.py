@@ -228,6 +228,17 @@ def test_the_limit_is_for_each_solve_and_not_for_all_of_them() -> None:
     assert 20.0 <= limits[0] < limits[1] < limits[2]
 
 
+def test_an_answer_that_is_backward_inductions_is_judged_without_another_sweep(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(1)
+    planner = bind("lp", MarkovPolicies(Kernel(rng.dirichlet(np.ones(6), size=(5, 6, 3)))))
+    costs = 0.1 + rng.random((1, 5, 6, 3))
+    planner.minimize(costs)
+    monkeypatch.setattr(Kernel, "follow", lambda *_: pytest.fail("a second sweep"))
+    for h in range(5):
+        costs[0, h, h, 0] += 0.2
+        assert planner.minimize(costs).status is Status.OPTIMAL
+
+
 # --- Ctrl-C ---------------------------------------------------------------------------------------------------------
 
 INTERRUPTED = """

@@ -70,7 +70,7 @@ class KernelMoves:
 
     def priced(self, h: int, weights: Floats, here: Floats, later: Floats) -> Floats:
         """`log w + v[h, s] - P v[h+1]`."""
-        expected: Floats = np.asarray(self.kernel.matrix(h) @ later).reshape(weights.shape)
+        expected: Floats = np.asarray(multiply(self.kernel.matrix(h), later)).reshape(weights.shape)
         return weights + here[:, None] - expected
 
 
