@@ -137,12 +137,10 @@ def _terms(world: SmallWorld, seen: list[_Round], shortfall: float, width: float
     at_best = occupancies(world.p, leaders(world.p, total[None]))[0]
     sums = np.zeros(3)
     for played in seen:
-        real, dreamed = (
-            value(world.p, played.policy, played.table),
-            value(played.optimistic, played.policy, played.table),
-        )
-        hoped = value(played.optimistic, played.policy, played.estimate)
-        sums += (real - dreamed, dreamed - hoped, hoped - float((at_best * played.estimate).sum()))
+        true = value(world.p, played.policy, played.table)
+        optimistic = value(played.optimistic, played.policy, played.table)
+        estimated = value(played.optimistic, played.policy, played.estimate)
+        sums += (true - optimistic, optimistic - estimated, estimated - float((at_best * played.estimate).sum()))
     bias2 = sum(float((at_best * (played.estimate - played.table)).sum()) for played in seen)
     unforeseen = np.array([float((at_best * (played.estimate - played.other)).sum()) for played in seen])
     regret = sum(value(world.p, played.policy, played.table) for played in seen) - float((at_best * total).sum())
