@@ -1,7 +1,7 @@
-"""Named arrays in an `.npz` file, read as if anybody had written it.
+"""Named arrays of an `.npz` file that is not trusted.
 
-What a member promises is compared with what it has before anything is made of it: a header of a few bytes may promise
-any shape, and a few kilobytes may unpack to any number of bytes. Pickles are never loaded.
+The header of a member is compared with its size before an array is made: a header of a few bytes may declare any
+shape, and a few kilobytes may unpack to any number of bytes. Pickles are never loaded.
 """
 
 import zlib
@@ -37,7 +37,7 @@ HEADERS: dict[tuple[int, int], Any] = {
 def read(path: str | PathLike[str], chosen: Callable[[list[str]], Iterable[str]]) -> dict[str, Any]:
     """The arrays of a file by name, a number or a text alone where an array has no axes.
 
-    `chosen` is told all names, and says which of them are read; it may refuse names.
+    `chosen` maps all names in the file to those that are read; it may refuse names.
     """
     file = Path(path)
     try:
@@ -54,30 +54,30 @@ def read(path: str | PathLike[str], chosen: Callable[[list[str]], Iterable[str]]
 
 
 def _members(file: Path, archive: ZipFile) -> dict[str, ZipInfo]:
-    """By name; of two with one name, programs differ in which they read."""
-    found: dict[str, ZipInfo] = {}
+    """The members by name; a name that stands twice is refused, since programs differ in which one they read."""
+    members: dict[str, ZipInfo] = {}
     for member in archive.infolist():
         name = member.filename.removesuffix(".npy")
-        if name in found:
+        if name in members:
             raise SpecError("is in the archive twice", f"{file}: {name}")
-        found[name] = member
-    return found
+        members[name] = member
+    return members
 
 
 def _array(file: Path, name: str, archive: ZipFile, member: ZipInfo) -> Any:
     try:
         with archive.open(member) as stream:
-            _require_kept(stream, member.file_size)
+            _require_header_matches(stream, member.file_size)
         with archive.open(member) as stream:
-            found: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
+            array: NDArray[Any] = np.lib.format.read_array(stream, allow_pickle=False)
     except (InvalidInput, *UNREADABLE) as problem:
         reason = str(problem) if isinstance(problem, InvalidInput) else f"cannot be read: {problem}"
         raise SpecError(reason, f"{file}: {name}") from problem
-    return found if found.ndim else found.item()
+    return array if array.ndim else array.item()
 
 
-def _require_kept(stream: IO[bytes], size: int) -> None:
-    """Refuse a member of `size` bytes, by its header, if it does not keep what that promises, or there is no room."""
+def _require_header_matches(stream: IO[bytes], size: int) -> None:
+    """Refuse a member of `size` bytes whose header declares another size, Python objects, or more than the memory."""
     version = np.lib.format.read_magic(stream)
     if version not in HEADERS:
         raise InvalidInput(f"has a header of version {version}; known are {', '.join(map(str, HEADERS))}")

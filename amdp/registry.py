@@ -1,4 +1,4 @@
-"""Find a class by its short name through entry points; only what is named is loaded."""
+"""Oracles and learners by short name, through entry points of installed packages; only what is named is imported."""
 
 import re
 import sys
@@ -19,7 +19,7 @@ def names(group: str) -> list[str]:
 
 
 def find(group: str, name: str) -> Any:
-    """The class behind a name."""
+    """The class or function that an entry point names."""
     known = _entries(group)
     if name not in known:
         raise InvalidInput(f"no {name!r} in {group}; known names: {', '.join(sorted(known))}")
@@ -30,26 +30,28 @@ def find(group: str, name: str) -> Any:
 
 
 def create(group: str, name: str, options: dict[str, Any]) -> Any:
-    """The class behind a name, made with options; an unknown option is an error."""
-    found = find(group, name)
-    require_options(name, found, options)
-    return found(**options)
+    """An object of the class that an entry point names, made with these options; an unknown option is an error."""
+    target = find(group, name)
+    require_options(name, target, options)
+    return target(**options)
 
 
-def require_options(name: str, found: Any, options: Iterable[str]) -> None:
+def require_options(name: str, target: Any, options: Iterable[str]) -> None:
     """Refuse options that a class or a function does not have."""
-    known = known_options(found)
+    known = known_options(target)
     for option in options:
         if option not in known:
             offer = f"its options: {', '.join(known)}" if known else "it has no options"
             raise InvalidInput(f"{name!r} has no option {option!r}; {offer}")
 
 
-def known_options(found: Any) -> list[str]:
-    """The options of a class, the fields of a dataclass; of a function, what it takes by keyword only."""
-    if is_dataclass(found):
-        return [field.name for field in fields(found) if field.init]
-    return [name for name, given in signature(found).parameters.items() if given.kind is given.KEYWORD_ONLY]
+def known_options(target: Any) -> list[str]:
+    """The options of a class or function: the fields of a dataclass, the keyword-only parameters of a function."""
+    if is_dataclass(target):
+        return [field.name for field in fields(target) if field.init]
+    return [
+        name for name, parameter in signature(target).parameters.items() if parameter.kind is parameter.KEYWORD_ONLY
+    ]
 
 
 def missing(packages: tuple[str, ...]) -> list[str]:
@@ -58,7 +60,7 @@ def missing(packages: tuple[str, ...]) -> list[str]:
 
 
 def require(user: str, packages: tuple[str, ...]) -> None:
-    """Refuse to go on without the packages that `user` needs."""
+    """Raise `MissingDependency` if a package that `user` needs is not installed."""
     absent = missing(packages)
     if absent:
         raise MissingDependency(f"{user} needs {', '.join(absent)}", remedy(absent))

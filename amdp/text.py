@@ -1,30 +1,30 @@
-"""Texts that anybody wrote: what may be a name, and how texts go to a terminal, into a file, into a spreadsheet."""
+"""Texts from files and users: which may be names, and how they are made safe for terminals, files and spreadsheets."""
 
 import re
 from typing import TypeGuard
 
-LONGEST = 1000  # letters of a name
-LONGEST_LINE = 4000  # letters of a message
-LONGEST_VALUE = 200  # letters of a value in a message
-RULE = f"it must be a text of one line, of printable letters, {LONGEST} of them at most"
+MAX_NAME = 1000  # letters
+MAX_MESSAGE = 4000  # letters of an error message
+MAX_VALUE = 200  # letters of a value in a message
+RULE = f"it must be a text of one line, of printable letters, {MAX_NAME} of them at most"
 # What a spreadsheet takes for the begin of a formula, in ASCII and in its wide forms, behind any number of our marks.
 FORMULA = re.compile(r"'*\s*[=+\-@\uFF1D\uFF0B\uFF0D\uFF20]")
 
 
 def is_name(value: object) -> TypeGuard[str]:
     """Whether a value may be a name: one line that every terminal and every file can hold."""
-    return isinstance(value, str) and bool(value.strip()) and value.isprintable() and len(value) <= LONGEST
+    return isinstance(value, str) and bool(value.strip()) and value.isprintable() and len(value) <= MAX_NAME
 
 
 def as_name(text: str) -> str:
-    """A name made of a text that nobody chose for one, such as that of a file."""
-    return visible(text).replace("\n", " ").strip()[:LONGEST] or "unnamed"
+    """A valid name made of any text, such as the name of a file."""
+    return visible(text).replace("\n", " ").strip()[:MAX_NAME] or "unnamed"
 
 
 def quoted(value: object) -> str:
-    """As Python writes it; the end of a long value is left out."""
+    """The `repr` of a value, cut after `MAX_VALUE` letters."""
     written = repr(value)
-    return written if len(written) <= LONGEST_VALUE else f"{written[:LONGEST_VALUE]}..."
+    return written if len(written) <= MAX_VALUE else f"{written[:MAX_VALUE]}..."
 
 
 def visible(text: str) -> str:
@@ -40,8 +40,8 @@ def visible(text: str) -> str:
 def one_line(text: str) -> str:
     """The text on one line, the middle left out if it is long."""
     line = visible(" ".join(text.split()))
-    half = LONGEST_LINE // 2
-    return line if len(line) <= LONGEST_LINE else f"{line[:half]} ... {line[-half:]}"
+    half = MAX_MESSAGE // 2
+    return line if len(line) <= MAX_MESSAGE else f"{line[:half]} ... {line[-half:]}"
 
 
 def encoded(text: str) -> bytes:

@@ -33,7 +33,7 @@ def compare(
     spec: Annotated[Path, typer.Argument(help="A .toml file: games, learners, seeds. `amdp new` writes one.")],
     out: Annotated[Path, typer.Option(help="The folder for the runs. Runs that are there already are not repeated.")],
     workers: Annotated[
-        int | None, typer.Option(help="Number of processes, one thread each; one a core without it.")
+        int | None, typer.Option(help="Number of processes, one thread each; without it, one for each core.")
     ] = None,
     dask: Annotated[str | None, typer.Option(help="Instead of processes: the address of a Dask scheduler.")] = None,
     shard: Annotated[str, typer.Option(help="i/n: play the i-th of n parts of the runs, for arrays of jobs.")] = "1/1",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 from amdp.commands.refusals import INTERRUPTED, interruptible
 from amdp.commands.screen import Screen, complain
@@ -20,7 +20,17 @@ from amdp.report.rates import LadderFit, fit_ladders
 from amdp.report.tables import interval
 
 SOME_FAILED = 3  # the exit code
-HEADS = (
+WIDE = 110  # characters of a line that holds all columns
+COLUMNS = (  # in a terminal; in a narrow one without the last two
+    "learner, game",
+    "up to",
+    "final regret\nmean [95 % interval]",
+    "exponent\n[95 % interval]",
+    "proved",
+    "seconds a round",
+    "plans a round",
+)
+HEADS = (  # on a page
     "what",
     "up to",
     "final regret, mean and 95 % interval",
@@ -86,12 +96,12 @@ def show(title: str, fits: Sequence[LadderFit], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps([plain(fit) for fit in fits], indent=2))
         return
-    shown = Table(title=title)
-    for head in HEADS:
-        shown.add_column(head, overflow="fold")
+    screen = Screen()
+    columns = COLUMNS if screen.width >= WIDE else COLUMNS[:-2]
+    shown = Table(*(Column(head, no_wrap="[" in head) for head in columns), title=title)
     for fit in fits:
-        shown.add_row(*cells(fit))
-    Screen().print(shown)
+        shown.add_row(*cells(fit)[: len(columns)])
+    screen.print(shown)
 
 
 def cells(fit: LadderFit) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ def rates(
         bool, typer.Option("--long", help="Longer games and more seeds: hours instead of minutes.")
     ] = False,
     trial: Annotated[bool, typer.Option("--trial", help="Tiny games that take seconds, to try the command.")] = False,
-    workers: Annotated[int | None, typer.Option(help="Number of processes; one a core without it.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Number of processes; without it, one for each core.")] = None,
     page: Annotated[Path | None, typer.Option(help="Write the table to this Markdown page.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:

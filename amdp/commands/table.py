@@ -28,7 +28,9 @@ def table(
         Path | None, typer.Option(help="With --run: the folder for the runs; runs that are there are not repeated.")
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="With --run: shorter games and fewer seeds.")] = False,
-    workers: Annotated[int | None, typer.Option(help="With --run: number of processes; one a core without it.")] = None,
+    workers: Annotated[
+        int | None, typer.Option(help="With --run: number of processes; without it, one for each core.")
+    ] = None,
     page: Annotated[Path | None, typer.Option(help="With --run: write the table to this Markdown page.")] = None,
     all_rows: Annotated[
         bool, typer.Option("--all", help="Add rows of related work that the paper's table does not have.")

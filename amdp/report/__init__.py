@@ -1,4 +1,11 @@
-"""From stored runs to figures, tables and one page."""
+"""Figures, tables and one HTML page of stored runs: `amdp report`, and `write` from Python.
+
+`results.py` groups the runs, `statistics.py` summarizes seeds, `figures.py` draws (with what figures share in
+`drawing.py`), `tables.py` counts, `markup.py` and `page.py` write; `rates.py` fits exponents along ladders of games.
+
+A new figure is a function in `figures.py` and an entry of its `KINDS`; a new table of a game is a function in
+`tables.py` that `of_contest` yields; a new statistic of seeds is a `Band`.
+"""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +26,7 @@ from amdp.text import encoded
 
 __all__ = ["Look", "MeanBand", "MedianBand", "Results", "Written", "write", "write_results"]
 
-LONGEST = 60  # letters of a file's name that come from a label
+MAX_FILE_LABEL = 60  # letters of a label in the name of a file
 
 
 @dataclass(frozen=True)
@@ -32,12 +39,12 @@ class Written:
 
 
 def write(spec: Spec, store: Store, folder: str | Path, look: Look | None = None) -> Written:
-    """Report what the store has of the spec; the same runs give the same bytes."""
+    """Write the report of the stored runs of a spec; the same runs give the same bytes."""
     return write_results(Results.gather(spec, store), folder, look)
 
 
 def write_results(results: Results, folder: str | Path, look: Look | None = None) -> Written:
-    """FOLDER/index.html, and beside it the figures and tables as files."""
+    """Write FOLDER/index.html, with figures and tables as files beside it."""
     look, folder = look or Look(), Path(folder)
     try:
         return _write(results, folder, look)
@@ -53,10 +60,10 @@ def _write(results: Results, folder: Path, look: Look) -> Written:
     chapters = []
     for name, contest in zip(_file_names(results.contests), results.contests, strict=True):
         pictures = list(pictures_of(contest, look))
-        made = list(of_contest(contest, look))
-        chapters.append(Chapter(contest, pictures, made))
+        of_game = list(of_contest(contest, look))
+        chapters.append(Chapter(contest, pictures, of_game))
         figures += [file for picture in pictures for file in _save_picture(picture, folder / "figures", name)]
-        tables += [file for table in made for file in _save_table(table, folder / "tables", f"{name}-")]
+        tables += [file for table in of_game for file in _save_table(table, folder / "tables", f"{name}-")]
     for table in (settings(results), *tries(results), *gaps(results)):
         tables += _save_table(table, folder / "tables")
     for table in (every_run(results), every_curve(results, look)):
@@ -66,10 +73,10 @@ def _write(results: Results, folder: Path, look: Look) -> Written:
 
 
 def _file_names(contests: Sequence[Contest]) -> list[str]:
-    """Plain letters, each name once, whatever the games are called."""
+    """File names for the games: plain letters, no name twice."""
     names: list[str] = []
     for contest in contests:
-        plain = re.sub(r"[^a-z0-9]+", "-", contest.label.lower()).strip("-")[:LONGEST].strip("-") or "game"
+        plain = re.sub(r"[^a-z0-9]+", "-", contest.label.lower()).strip("-")[:MAX_FILE_LABEL].strip("-") or "game"
         free = (name for name in chain([plain], (f"{plain}-{i}" for i in count(2))) if name not in names)
         names.append(next(free))
     return names

@@ -1,6 +1,6 @@
-"""What all figures share: pens, panels with their legends, axes, labels.
+"""What all figures share: the style of each learner, panels with legends, axes, labels.
 
-Colors are those of Okabe and Ito, told apart by the color-blind; markers tell them apart in print.
+The colors are those of Okabe and Ito, which color-blind readers can distinguish; markers distinguish them in print.
 """
 
 import warnings
@@ -26,9 +26,9 @@ GRAY = "#767676"
 WIDTH = 5.6  # inches: of a text column, and readable on a phone
 HEIGHT = 3.1  # without the legend
 MARGINS = {"left": 0.72, "right": 0.3, "top": 0.2, "bottom": 0.5}
-LINE = 0.165  # of a legend
-SHORT = 80  # letters of two labels that fit into a line
-LONGEST = 44  # letters of a label
+LEGEND_LINE = 0.165  # inches
+MAX_TWO_LABELS = 80  # letters of two labels that fit into a line
+MAX_LABEL = 44  # letters
 DECADES = 5  # of a logarithmic axis below its largest value
 STYLE: dict[Any, Any] = {
     "font.size": 9.0,
@@ -53,19 +53,19 @@ STYLE: dict[Any, Any] = {
 
 @dataclass(frozen=True)
 class Pen:
-    """A learner keeps its color and marker; tuned by a grid, its line is broken and its marker hollow."""
+    """The color, marker and line of a learner in all figures; tuned by a grid: a broken line and a hollow marker."""
 
     place: int
     tuned: bool
 
     @property
     def color(self) -> str:
-        """Of lines and strips."""
+        """The color of lines and bands."""
         return COLORS[self.place % len(COLORS)]
 
     @property
     def line(self) -> dict[str, Any]:
-        """What `plot` asks for."""
+        """Keywords for `Axes.plot`."""
         return {
             "color": self.color,
             "marker": MARKERS[self.place % len(MARKERS)],
@@ -75,20 +75,20 @@ class Pen:
 
 
 class Keys:
-    """The lines of a legend: learners, then the other marks."""
+    """The entries of a legend: learners, then other marks."""
 
     def __init__(self) -> None:
         self.learners: dict[str, Artist] = {}
         self.marks: dict[str, Artist] = {}
 
     def show(self, axes: "Axes", figure: "Figure") -> float:
-        """Below the axes; the inches that are needed there."""
+        """Draw the legend below the axes; returns its height in inches."""
         from matplotlib.transforms import ScaledTranslation
 
         keys = self.learners | self.marks
         half = -(-len(keys) // 2)
         lengths = [max(map(len, part), default=0) for part in (list(keys)[:half], list(keys)[half:])]
-        columns = 2 if sum(lengths) <= SHORT and len(keys) > 1 else 1
+        columns = 2 if sum(lengths) <= MAX_TWO_LABELS and len(keys) > 1 else 1
         below = axes.transAxes + ScaledTranslation(0.0, -MARGINS["bottom"], figure.dpi_scale_trans)
         place: dict[str, Any] = {
             "loc": "upper center",
@@ -98,45 +98,45 @@ class Keys:
         }
         look: dict[str, Any] = {"frameon": False, "ncols": columns, "columnspacing": 1.2, "handlelength": 2.8}
         _write(axes.legend(keys.values(), ["-"] * len(keys), **place, **look).get_texts(), list(keys))
-        return LINE * -(-len(keys) // columns) + 0.08
+        return LEGEND_LINE * -(-len(keys) // columns) + 0.08
 
 
 @contextmanager
 def style() -> Iterator[None]:
-    """The same for all figures."""
+    """The style of all figures, whatever the settings of the user."""
     import matplotlib as mpl
 
     with mpl.rc_context(), warnings.catch_warnings():
-        mpl.rcdefaults()  # whoever draws, whatever their habits
+        mpl.rcdefaults()
         mpl.rcParams.update(STYLE)
         warnings.filterwarnings("ignore", "Glyph .* missing from", UserWarning)  # a label in a script we cannot draw
         yield
 
 
 def grouped(contest: Contest) -> list[list[tuple[Pen, Series]]]:
-    """As many learners as there are colors, then the next ones."""
-    places = {label: place for place, label in enumerate(dict.fromkeys(one.learner for one in contest.series))}
+    """The series with their pens, in groups of as many learners as there are colors."""
+    places = {label: place for place, label in enumerate(dict.fromkeys(series.learner for series in contest.series))}
     groups: dict[int, list[tuple[Pen, Series]]] = {}
-    for one in contest.series:
-        if contest.tuned_as_theory(one):
+    for series in contest.series:
+        if contest.tuned_as_theory(series):
             continue  # the same runs would be drawn twice
-        pen = Pen(places[one.learner], one.role == Role.TUNED)
-        groups.setdefault(pen.place // len(COLORS), []).append((pen, one))
+        pen = Pen(places[series.learner], series.role == Role.TUNED)
+        groups.setdefault(pen.place // len(COLORS), []).append((pen, series))
     return list(groups.values())
 
 
-def panels_of(contest: Contest, **axes: str) -> "tuple[Figure, list[tuple[Axes, Keys, list[tuple[Pen, Series]]]]]":
-    """Axes one below the other, one for each group."""
+def panels_of(contest: Contest, **options: str) -> "tuple[Figure, list[tuple[Axes, Keys, list[tuple[Pen, Series]]]]]":
+    """A figure with axes and a legend for each group, one below the other."""
     from matplotlib.figure import Figure
 
     groups = grouped(contest)
     figure = Figure(figsize=(WIDTH, HEIGHT * len(groups)))
-    every = figure.subplots(len(groups), squeeze=False, subplot_kw=axes)[:, 0]
-    return figure, [(one, Keys(), together) for one, together in zip(every, groups, strict=True)]
+    panels = figure.subplots(len(groups), squeeze=False, subplot_kw=options)[:, 0]
+    return figure, [(axes, Keys(), group) for axes, group in zip(panels, groups, strict=True)]
 
 
 def finish(figure: "Figure", panels: "list[tuple[Axes, Keys, list[tuple[Pen, Series]]]]") -> "Figure":
-    """Legends below the axes, and room for them: margins in inches, much faster than to look for the best ones."""
+    """Draw legends below the axes, with margins in inches: much faster than constrained layout."""
     heights = [HEIGHT + keys.show(axes, figure) for axes, keys, _ in panels]
     figure.set_figheight(sum(heights))
     top = sum(heights)
@@ -167,7 +167,7 @@ def plain_logarithms(axes: "Axes") -> None:
 
 
 def _power(value: float) -> str:
-    """In the letters that a PDF has anyway: each further set of them takes half a second."""
+    """A number without superscripts: each further font of a PDF takes half a second."""
     if 0.001 <= value < 100_000:
         return f"{value:g}"
     digits, _, exponent = f"{value:.1e}".partition("e")
@@ -186,12 +186,12 @@ def frame(axes: "Axes", shown: list[Floats]) -> None:
 def label_of(text: str) -> str:
     """A name that fits into a legend; both ends stay, since names of one grid differ at the end."""
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
-    half = LONGEST // 2
-    return plain if len(plain) <= LONGEST else f"{plain[: LONGEST - half - 1]}…{plain[-half:]}"
+    half = MAX_LABEL // 2
+    return plain if len(plain) <= MAX_LABEL else f"{plain[: MAX_LABEL - half - 1]}…{plain[-half:]}"
 
 
 def _write(texts: Sequence[Any], labels: Sequence[str]) -> None:
-    """Labels as they are: a dollar sign is no formula, a leading underscore no reason to hide."""
+    """Set labels literally: no formulas at dollar signs, no hiding at a leading underscore."""
     for text, label in zip(texts, labels, strict=True):
         text.set_parse_math(False)
         text.set_text(label)

@@ -1,4 +1,4 @@
-"""Figures of a contest; the same results give the same bytes."""
+"""The figures of a game; the same results give the same bytes. A new figure is a function and an entry of `KINDS`."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -42,16 +42,16 @@ FORMATS: dict[str, dict[str, None]] = {  # and what a file says of its origin th
     "pdf": {"CreationDate": None, "ModDate": None},
     "png": {"Software": None},
 }
-SEED = 2015  # of resampling
-REMEMBERED = 1024  # estimates: the curves of a contest stand in several figures and tables
+RESAMPLING_SEED = 2015
+CACHED_ESTIMATES = 1024  # the curves of a game are in several figures and tables
 
 
 @dataclass(frozen=True)
 class Look:
-    """How runs are summed up and drawn."""
+    """How runs are summarized and drawn."""
 
     band: Band = field(default_factory=MeanBand)
-    raw: bool = False  # every run, too
+    raw: bool = False  # draw every run as well
     formats: tuple[str, ...] = tuple(FORMATS)
 
     def __post_init__(self) -> None:
@@ -60,28 +60,28 @@ class Look:
                 raise InvalidInput(f"no format {name!r}; known: {', '.join(FORMATS)}")
 
     def of(self, samples: Floats) -> Estimate:
-        """All series are resampled alike."""
+        """The estimate `[c]` of samples `[i, c]`; the same samples always give the same estimate."""
         return _estimated(self.band, samples.shape, np.ascontiguousarray(samples, dtype=np.float64).tobytes())
 
 
 @dataclass(frozen=True, eq=False)
 class Picture:
-    """A figure, drawn."""
+    """A figure as the bytes of its files."""
 
-    name: str  # of its kind
+    name: str  # the key in `KINDS`
     title: str
     caption: str
-    words: str  # for those who do not see it
+    words: str  # the alternative text
     svg: bytes
-    files: dict[str, bytes]  # by format, those that are wanted
+    files: dict[str, bytes]  # by format, those that were asked for
 
 
 def resampling() -> np.random.Generator:
-    """A generator at its start: results do not depend on what else is reported."""
-    return np.random.default_rng(SEED)
+    """A fresh generator: an estimate does not depend on what else is reported."""
+    return np.random.default_rng(RESAMPLING_SEED)
 
 
-@lru_cache(maxsize=REMEMBERED)
+@lru_cache(maxsize=CACHED_ESTIMATES)
 def _estimated(band: Band, shape: tuple[int, ...], samples: bytes) -> Estimate:
     return band.of(np.frombuffer(samples).reshape(shape), resampling())
 
@@ -91,20 +91,20 @@ def pictures_of(contest: Contest, look: Look) -> Iterator[Picture]:
     registry.require("a figure", ("matplotlib",))
     if not contest.series:
         return
-    told = _spoken(contest, look)
+    summary = _summary(contest, look)
     for name, kind in KINDS.items():
         with style():
             figure = kind.make(contest, look)
             files = {} if figure is None else _rendered(figure, look.formats)
         if files:
             caption = f"{look.band.words.capitalize()}. {kind.caption}".strip()
-            words = f"{kind.title} in the game {contest.label}. {told}"
+            words = f"{kind.title} in the game {contest.label}. {summary}"
             wanted = {format: files[format] for format in look.formats}
             yield Picture(name, kind.title, caption, words, files["svg"], wanted)
 
 
 def _rendered(figure: "Figure", formats: Sequence[str]) -> dict[str, bytes]:
-    """In the formats, and in SVG for the page."""
+    """The figure in the formats, and in SVG for the page."""
     files = {}
     for format in dict.fromkeys(("svg", *formats)):
         stream = BytesIO()
@@ -113,28 +113,32 @@ def _rendered(figure: "Figure", formats: Sequence[str]) -> dict[str, bytes]:
     return files
 
 
-def _spoken(contest: Contest, look: Look) -> str:
-    return "Final regret: " + ", ".join(f"{one.name} {look.of(one.low).value[-1]:.4g}" for one in contest.series) + "."
+def _summary(contest: Contest, look: Look) -> str:
+    return (
+        "Final regret: "
+        + ", ".join(f"{series.name} {look.of(series.low).value[-1]:.4g}" for series in contest.series)
+        + "."
+    )
 
 
 def _regret(contest: Contest, look: Look) -> "Figure":
     figure, panels = panels_of(contest)
-    for axes, keys, together in panels:
-        for pen, one in together:
-            _curve(axes, keys, pen, label_of(one.name), one.played, one.low, look)
-            _openness(axes, keys, pen, one)
+    for axes, keys, group in panels:
+        for pen, series in group:
+            _curve(axes, keys, pen, label_of(series.name), series.played, series.low, look)
+            _regret_interval(axes, keys, pen, series)
         axes.axhline(0.0, color=GRAY, linewidth=0.8)
-        lines = [look.of(one.low).value for _, one in together]
-        ends = [one.high.mean(axis=0) for _, one in together if one.open]
+        lines = [look.of(series.low).value for _, series in group]
+        ends = [series.high.mean(axis=0) for _, series in group if series.open]
         axes.set_ylim(*_view(axes, np.concatenate(lines + ends)))
         axes.set(
-            xlabel=f"{contest.unit}s", ylabel="regret", xlim=(0, 1.02 * max(one.played[-1] for _, one in together))
+            xlabel=f"{contest.unit}s", ylabel="regret", xlim=(0, 1.02 * max(series.played[-1] for _, series in group))
         )
     return finish(figure, panels)
 
 
 def _view(axes: "Axes", shown: Floats) -> tuple[float, float]:
-    """All lines with some room: strips of two or three runs are so wide that they would flatten the lines."""
+    """Limits around the lines: bands of two or three runs are so wide that they would flatten the lines."""
     low, high = axes.get_ylim()
     finite = shown[np.isfinite(shown)]
     room = 0.35 * max(float(np.ptp(finite)), 1e-9)
@@ -145,15 +149,17 @@ def _loglog(contest: Contest, look: Look) -> "Figure | None":
     if not _positive(contest):
         return None
     figure, panels = panels_of(contest)
-    for axes, keys, together in panels:
+    for axes, keys, group in panels:
         axes.set(xscale="log", xlabel=f"{contest.unit}s", ylabel="regret")
         centers = []
-        for pen, one in together:
-            slope = fitted_exponent(one.played, one.low, MeanBand(), resampling())
-            centers.append(_curve(axes, keys, pen, f"{label_of(one.name)}: {_slope(slope)}", one.played, one.low, look))
-            _fit(axes, one, float(slope.value))
+        for pen, series in group:
+            slope = fitted_exponent(series.played, series.low, MeanBand(), resampling())
+            centers.append(
+                _curve(axes, keys, pen, f"{label_of(series.name)}: {_slope(slope)}", series.played, series.low, look)
+            )
+            _fit(axes, series, float(slope.value))
         frame(axes, centers)
-        _references(axes, together[0][1].played, centers)
+        _references(axes, group[0][1].played, centers)
         keys.marks["fit to the later half: slope, interval"] = axes.plot(
             [], [], color="black", linestyle=":", linewidth=1.1
         )[0]
@@ -162,20 +168,20 @@ def _loglog(contest: Contest, look: Look) -> "Figure | None":
 
 
 def _theory(contest: Contest, look: Look) -> "Figure | None":
-    if not _positive(contest) or all(np.isnan(one.bound).all() for one in contest.series):
+    if not _positive(contest) or all(np.isnan(series.bound).all() for series in contest.series):
         return None
     figure, panels = panels_of(contest)
-    for axes, keys, together in panels:
+    for axes, keys, group in panels:
         axes.set(xscale="log", xlabel=f"{contest.unit}s", ylabel="regret")
         shown = []
-        for pen, one in together:
-            shown.append(_curve(axes, keys, pen, label_of(one.name), one.played, one.low, look))
-            bound = one.bound.mean(axis=0)
+        for pen, series in group:
+            shown.append(_curve(axes, keys, pen, label_of(series.name), series.played, series.low, look))
+            bound = series.bound.mean(axis=0)
             lone: dict[str, Any] = (
                 {} if np.isfinite(bound).sum() > 1 else {"marker": "_", "markersize": 12.0, "markeredgewidth": 2.0}
             )
-            if one.role == Role.THEORY:
-                axes.plot(one.played, bound, color=pen.color, linestyle=(0, (5, 2)), linewidth=1.2, **lone)
+            if series.role == Role.THEORY:
+                axes.plot(series.played, bound, color=pen.color, linestyle=(0, (5, 2)), linewidth=1.2, **lone)
                 shown.append(bound)
         frame(axes, shown)
         keys.marks["bound of theory, same color"] = axes.plot([], [], color=GRAY, linestyle=(0, (5, 2)))[0]
@@ -183,13 +189,13 @@ def _theory(contest: Contest, look: Look) -> "Figure | None":
 
 
 def _seconds(contest: Contest, look: Look) -> "Figure | None":
-    if all(len(one.played) < 2 for one in contest.series):
+    if all(len(series.played) < 2 for series in contest.series):
         return None
     figure, panels = panels_of(contest)
-    for axes, keys, together in panels:
+    for axes, keys, group in panels:
         axes.set(xscale="log", xlabel="seconds of the learner, without compiling and loading", ylabel="regret")
-        for pen, one in together:
-            _curve(axes, keys, pen, label_of(one.name), one.seconds.mean(axis=0)[1:], one.low[:, 1:], look)
+        for pen, series in group:
+            _curve(axes, keys, pen, label_of(series.name), series.seconds.mean(axis=0)[1:], series.low[:, 1:], look)
         axes.axhline(0.0, color=GRAY, linewidth=0.8)
     return finish(figure, panels)
 
@@ -200,8 +206,8 @@ def _pace(contest: Contest, look: Look) -> "Figure":
     count = len(contest.series)
     figure = Figure(figsize=(WIDTH, 0.6 + 0.36 * count))
     axes = figure.subplots()
-    for place, (pen, one) in enumerate(chain.from_iterable(grouped(contest))):
-        each = one.each(one.spent[:, :, :3].sum(axis=2))
+    for place, (pen, series) in enumerate(chain.from_iterable(grouped(contest))):
+        each = series.each(series.spent[:, :, :3].sum(axis=2))
         center = look.of(each[:, None])
         axes.plot(each, np.full(len(each), place), "|", color=pen.color, alpha=0.45, markersize=8, zorder=2)
         axes.plot([center.low[0], center.high[0]], [place, place], color=pen.color, linewidth=2.5, zorder=3)
@@ -210,29 +216,29 @@ def _pace(contest: Contest, look: Look) -> "Figure":
     axes.set(ylim=(count - 0.5, -0.7))
     axes.tick_params(which="both", left=False, labelleft=False)
     plain_logarithms(axes)
-    for place, one in enumerate(contest.series):
+    for place, series in enumerate(contest.series):
         at: dict[str, Any] = {"xytext": (4, 9), "textcoords": "offset points", "fontsize": 8, "parse_math": False}
-        axes.annotate(label_of(one.name), (0.0, place), xycoords=("axes fraction", "data"), va="center", **at)
+        axes.annotate(label_of(series.name), (0.0, place), xycoords=("axes fraction", "data"), va="center", **at)
     figure.subplots_adjust(0.03, 0.5 / figure.get_figheight(), 0.97, 1 - 0.08 / figure.get_figheight())
     return figure
 
 
 def _calls(contest: Contest, look: Look) -> "Figure | None":
-    """Of those who ask a planning oracle; None if nobody does."""
-    if not any(one.oracle_calls.any() for one in contest.series):
+    """Calls of planning oracles; None if no learner has one."""
+    if not any(series.oracle_calls.any() for series in contest.series):
         return None
     figure, panels = panels_of(contest)
-    for axes, keys, together in panels:
+    for axes, keys, group in panels:
         axes.set(xscale="log", yscale="log", xlabel=f"{contest.unit}s", ylabel="oracle calls")
-        for pen, one in together:
-            if one.oracle_calls.any():
-                _curve(axes, keys, pen, label_of(one.name), one.played, one.oracle_calls, look)
+        for pen, series in group:
+            if series.oracle_calls.any():
+                _curve(axes, keys, pen, label_of(series.name), series.played, series.oracle_calls, look)
     return finish(figure, panels)
 
 
 class _Kind(NamedTuple):
     title: str
-    caption: str  # what is to be said of its marks
+    caption: str  # explains its marks
     make: "Callable[[Contest, Look], Figure | None]"
 
 
@@ -254,7 +260,7 @@ KINDS = {
 
 
 def _curve(axes: "Axes", keys: Keys, pen: Pen, label: str, x: Floats, samples: Floats, look: Look) -> Floats:
-    """The line, its strip, and each run if wanted; returns the line."""
+    """Draw the line, its band, and each run if `look.raw`; returns the line."""
     center = look.of(samples)
     shift = 0.02 + 0.2 * (pen.place % len(COLORS)) / len(COLORS)  # markers of two learners do not hide each other
     drawn = axes.plot(x, center.value, **pen.line, markevery=(shift, 0.2), zorder=3)
@@ -266,38 +272,38 @@ def _curve(axes: "Axes", keys: Keys, pen: Pen, label: str, x: Floats, samples: F
     return center.value
 
 
-def _openness(axes: "Axes", keys: Keys, pen: Pen, one: Series) -> None:
-    """Where the comparator is only bounded: hatched up to the proved end, or arrows where nothing is proved."""
+def _regret_interval(axes: "Axes", keys: Keys, pen: Pen, series: Series) -> None:
+    """Where the comparator is only bounded: hatching up to the largest possible regret, arrows if that is infinite."""
     from matplotlib.patches import Patch
     from matplotlib.path import Path
 
-    if not one.open:
+    if not series.open:
         return
-    low, high = one.low.mean(axis=0), one.high.mean(axis=0)
+    low, high = series.low.mean(axis=0), series.high.mean(axis=0)
     proved = np.isfinite(high)
     if proved.any():
         look: dict[str, Any] = {"facecolor": "none", "hatch": "////", "linewidth": 0.8, "linestyle": ":"}
         top = np.where(proved, high, np.nan)
-        axes.fill_between(one.played, low, top, edgecolor=pen.color, alpha=0.55, zorder=1, **look)
+        axes.fill_between(series.played, low, top, edgecolor=pen.color, alpha=0.55, zorder=1, **look)
         keys.marks["regret in the strip: comparator bounded"] = Patch(edgecolor=GRAY, **look)
     if not proved.all():
-        at = np.unique(np.searchsorted(one.played, np.linspace(0.05, 1.0, 12) * one.played[-1]))
+        at = np.unique(np.searchsorted(series.played, np.linspace(0.05, 1.0, 12) * series.played[-1]))
         marks: dict[str, Any] = {"marker": Path(ARROW), "linestyle": "none", "markersize": 22.0, "fillstyle": "none"}
-        axes.plot(one.played[at], np.where(proved, np.nan, low)[at], color=pen.color, zorder=2, **marks)
+        axes.plot(series.played[at], np.where(proved, np.nan, low)[at], color=pen.color, zorder=2, **marks)
         keys.marks["regret at or above: nothing proved"] = axes.plot([], [], color=GRAY, **marks)[0]
 
 
-def _fit(axes: "Axes", one: Series, slope: float) -> None:
+def _fit(axes: "Axes", series: Series, slope: float) -> None:
     if np.isnan(slope):
         return
-    x = np.log(one.played[len(one.played) // 2 :])
-    y = np.log(one.low.mean(axis=0)[len(one.played) // 2 :])
+    x = np.log(series.played[len(series.played) // 2 :])
+    y = np.log(series.low.mean(axis=0)[len(series.played) // 2 :])
     line = np.exp(y.mean() + slope * (x - x.mean()))
     axes.plot(np.exp(x), line, color="black", linestyle=":", linewidth=1.1, zorder=4)
 
 
 def _references(axes: "Axes", played: Floats, centers: list[Floats]) -> None:
-    """A fan of slopes below the curves."""
+    """Lines with the exponents of the theorems below the curves."""
     if axes.get_yscale() != "log":
         return
     ends = played[[len(played) // 2, -1]]
@@ -319,7 +325,7 @@ def _references(axes: "Axes", played: Floats, centers: list[Floats]) -> None:
 
 
 def _positive(contest: Contest) -> bool:
-    return any((one.low.mean(axis=0) > 0).any() for one in contest.series)
+    return any((series.low.mean(axis=0) > 0).any() for series in contest.series)
 
 
 def _slope(slope: Estimate) -> str:

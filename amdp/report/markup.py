@@ -1,4 +1,4 @@
-"""A table as Markdown, LaTeX and CSV: labels are anybody's texts, and show as such."""
+"""A table as Markdown, LaTeX and CSV, with all texts escaped."""
 
 import csv
 import io
@@ -31,9 +31,9 @@ LATEX = {
 
 @dataclass(frozen=True)
 class Table:
-    """Plain texts; who writes them to a file escapes them."""
+    """A table of plain texts, which are escaped where it is written."""
 
-    name: str  # of its files
+    name: str  # the stem of its files
     title: str
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]

@@ -1,4 +1,4 @@
-"""One HTML page that needs nothing else: no network, no script."""
+"""The report as one HTML page, without network and scripts."""
 
 from base64 import b64encode
 from collections.abc import Iterable, Iterator
@@ -71,7 +71,7 @@ class _Section:
 
 
 def compose(results: Results, chapters: list[Chapter], look: Look) -> str:
-    """The page."""
+    """The HTML of the page."""
     sections = list(_sections(results, chapters, look))
     return PAGE.substitute(
         title=escape(results.spec.title or "Comparison"),
@@ -84,20 +84,20 @@ def compose(results: Results, chapters: list[Chapter], look: Look) -> str:
 
 
 def progress(results: Results) -> str:
-    """How much of what was asked for is there."""
-    told = f"{count(one for one, _ in results.finished)} of {results.asked} runs"
+    """The numbers of finished, failed and missing runs, in words."""
+    text = f"{count(entry for entry, _ in results.finished)} of {results.asked} runs"
     if results.failed:
-        told += f"; {count(one for one, _ in results.failed)} failed"
+        text += f"; {count(entry for entry, _ in results.failed)} failed"
     if results.missing:
-        told += f"; {count(results.missing)} missing"
+        text += f"; {count(results.missing)} missing"
     if results.waiting:
-        told += "; the runs with tuned multipliers follow when tuning is finished"
-    return told
+        text += "; the runs with tuned multipliers follow when tuning is finished"
+    return text
 
 
 def _summary(results: Results) -> str:
     games = [contest.label for contest in results.contests]
-    learners = {one.learner for contest in results.contests for one in contest.series}
+    learners = {series.learner for contest in results.contests for series in contest.series}
     return f"{_count(len(games), 'game')}, {_count(len(learners), 'learner')}; {progress(results)}."
 
 
@@ -189,16 +189,16 @@ def _download(table: Table) -> str:
 
 
 def _origin(results: Results) -> str:
-    """Whatever the runs were made with; more than one set of versions is told."""
+    """The versions that the runs were played with, and how many runs each set of versions has."""
     made: dict[tuple[tuple[str, str], ...], int] = {}
     for record in {record.id: record for _, record in results.finished}.values():
         versions = dict(record.made.get("versions", {}))
-        found = {"python": record.made.get("python"), "git": record.made.get("git"), **versions}
-        key = tuple((name, str(version)) for name, version in sorted(found.items()) if version)
+        origin = {"python": record.made.get("python"), "git": record.made.get("git"), **versions}
+        key = tuple((name, str(version)) for name, version in sorted(origin.items()) if version)
         made[key] = made.get(key, 0) + 1
     shown = [f"<h3>{_count(runs, 'run')}</h3>\n{_facts(key)}" for key, runs in sorted(made.items())]
-    if results.strangers:
-        shown.append(f"<p>{_count(results.strangers, 'stored run')} of another spec not shown.</p>")
+    if results.unasked:
+        shown.append(f"<p>{_count(results.unasked, 'stored run')} of another spec not shown.</p>")
     return "\n".join(shown) or "<p>No run is finished.</p>"
 
 

@@ -1,4 +1,4 @@
-"""The runs that a spec asks for, sorted into what is compared."""
+"""The runs that a spec asks for, grouped by game, learner and tuning."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ from amdp.experiments.spec import Planned, Role, Spec
 from amdp.experiments.storage import Store
 from amdp.game.rounds import Timing
 
-OPEN = 1e-6  # a comparator that is off by less than this part of what was paid counts as exact
+COMPARATOR_TOLERANCE = 1e-6  # a comparator whose gap is below this part of the loss counts as exact
 
 
 @dataclass(frozen=True, eq=False)
 class Series:
-    """The finished runs of a learner in a game, arrays `[i, c]`: run, checkpoint. All are sums from the start."""
+    """The finished runs of a learner in a game, arrays `[i, c]`: run, checkpoint. All are cumulative."""
 
     game: str
     learner: str
@@ -29,10 +29,10 @@ class Series:
     settings: LearnerSettings
     seeds: NDArray[np.int64]  # [i]
     played: Floats  # [c], episodes or steps
-    paid: Floats
-    low: Floats  # the regret against the best policy that was found
-    high: Floats  # the regret is not above this; infinite where nothing is proved
-    bound: Floats  # what theory allows; NaN where it does not speak
+    paid: Floats  # the loss of the learner
+    low: Floats  # regret against the best policy that was found
+    high: Floats  # upper bound of the regret; infinite where the comparator is not bounded
+    bound: Floats  # of theory on the expected regret; NaN where there is none
     oracle_calls: Floats
     trials: Floats
     rebuilds: Floats
@@ -42,7 +42,7 @@ class Series:
 
     @classmethod
     def of(cls, runs: Iterable[tuple[Planned, Record]]) -> Self:
-        """Of one learner and role in one game; checkpoints that not all runs have are left out."""
+        """The series of runs of one learner and role in one game, at the checkpoints that all runs have."""
         ordered = sorted(runs, key=lambda run: run[1].settings.seed)
         first, records = ordered[0][0], [record for _, record in ordered]
         curves = [record.curve for record in records if record.curve]
@@ -75,39 +75,39 @@ class Series:
 
     @property
     def name(self) -> str:
-        """For legends and rows."""
+        """The name in legends and tables."""
         return f"{self.learner} (tuned)" if self.role == Role.TUNED else self.learner
 
     @property
-    def told(self) -> str | None:
-        """What the learner hears of the losses, "bandit" or "full"; None if neither record nor game say."""
-        one = self.records[0]
-        return one.used.get("told") or one.settings.game.feedback
+    def feedback(self) -> str | None:
+        """The feedback of the learner, "bandit" or "full"; None if neither the record nor the game says."""
+        record = self.records[0]
+        return record.used.get("told") or record.settings.game.feedback
 
     @property
     def final(self) -> Floats:
-        """The last regret of each run `[i]`."""
+        """The final regret of each run `[i]`."""
         return self.low[:, -1]
 
     @property
     def ids(self) -> tuple[str, ...]:
-        """Of the runs `[i]`."""
+        """The ids of the runs `[i]`."""
         return tuple(record.id for record in self.records)
 
     @property
     def open(self) -> bool:
-        """The best policy in hindsight is only bounded in some run."""
-        return bool((self.high - self.low > OPEN * np.maximum(np.abs(self.paid), 1.0)).any())
+        """Whether the comparator of some run is bounded, not found: the regret is an interval."""
+        return bool((self.high - self.low > COMPARATOR_TOLERANCE * np.maximum(np.abs(self.paid), 1.0)).any())
 
     @cached_property
     def seconds(self) -> Floats:
-        """Of the learner, after the first checkpoint, before which code is compiled and loaded, `[i, c]`."""
+        """Seconds of the learner `[i, c]` since the first checkpoint, before which code is compiled and loaded."""
         of_learner = self.spent[:, :, :3].sum(axis=2)
         since: Floats = of_learner - of_learner[:, :1]
         return since
 
     def each(self, sums: Floats) -> Floats:
-        """Sums `[i, c, ...]` for one episode or step, `[i, ...]`; those up to the first checkpoint are left out."""
+        """The mean `[i, ...]` of an episode or step after the first checkpoint, from cumulative sums `[i, c, ...]`."""
         alone = len(self.played) == 1
         since, begun = (0.0, 0.0) if alone else (sums[:, 0], self.played[0])
         mean: Floats = (sums[:, -1] - since) / (self.played[-1] - begun)
@@ -116,7 +116,7 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """A game, and the learners that finished runs of it."""
+    """A game, and the finished runs of its learners."""
 
     label: str
     settings: GameSettings
@@ -124,73 +124,73 @@ class Contest:
 
     @property
     def unit(self) -> str:
-        """What a round is counted in."""
+        """The unit of the length of the game."""
         return "episode" if self.settings.episodes else "step"
 
-    def tuned_as_theory(self, one: Series) -> bool:
-        """Tuning chose theory's multiplier: the runs are the same."""
-        others = [other for other in self.series if (other.learner, other.role) == (one.learner, Role.THEORY)]
-        return one.role == Role.TUNED and any(set(one.ids) <= set(other.ids) for other in others)
+    def tuned_as_theory(self, series: Series) -> bool:
+        """Whether tuning chose theory's multiplier, so that the runs are those of theory."""
+        others = [other for other in self.series if (other.learner, other.role) == (series.learner, Role.THEORY)]
+        return series.role == Role.TUNED and any(set(series.ids) <= set(other.ids) for other in others)
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """Everything that a report shows; nothing that the spec asks for is left out."""
+    """All runs that a spec asks for: finished, failed and missing."""
 
     spec: Spec
     contests: list[Contest]
-    tuning: list[Series]  # the tries of the tune block
+    tuning: list[Series]  # the runs that chose multipliers
     finished: list[tuple[Planned, Record]]
     failed: list[tuple[Planned, Failure]]
     missing: list[Planned]
     waiting: bool  # the runs with tuned multipliers are not known yet
-    strangers: int  # stored runs that the spec does not ask for
+    unasked: int  # stored runs that the spec does not ask for
     broken: list[str]  # files
 
     @classmethod
     def gather(cls, spec: Spec, store: Store) -> Self:
-        """Every file is read once, and all records are held."""
+        """Read every stored run once, and group those that the spec asks for."""
         records = {record.id: record for record in store.records()}
         planned = list(spec.first())
         second = spec.second(lambda id: records[id].final_paid if id in records else None)
         planned += second or []
-        there = [(one, records[one.id]) for one in planned if one.id in records]
-        finished = [(one, record) for one, record in there if record.curve]
+        there = [(entry, records[entry.id]) for entry in planned if entry.id in records]
+        finished = [(entry, record) for entry, record in there if record.curve]
         return cls(
             spec,
             _contests(planned, [run for run in finished if run[0].role != Role.TUNING]),
             _series(run for run in finished if run[0].role == Role.TUNING),
             finished,
-            [(one, record.failure) for one, record in there if record.failure],
-            [one for one in planned if one.id not in records],
+            [(entry, record.failure) for entry, record in there if record.failure],
+            [entry for entry in planned if entry.id not in records],
             second is None,
-            len(records.keys() - {one.id for one in planned}),
+            len(records.keys() - {entry.id for entry in planned}),
             sorted(file.relative_to(store.folder).as_posix() for file in store.broken),
         )
 
     @property
     def asked(self) -> int:
-        """Runs, as far as they are known."""
+        """The number of runs that the spec asks for, as far as they are known."""
         return count(self._planned)
 
     @property
     def chosen(self) -> set[tuple[str, str, float]]:
-        """Game, learner and multiplier, as far as they are known."""
-        tuned = [one for one in self._planned if one.role == Role.TUNED]
-        return {(one.game, one.learner, one.settings.learner.multiplier) for one in tuned}
+        """Game, learner and multiplier of the tuned runs, as far as they are known."""
+        tuned = [entry for entry in self._planned if entry.role == Role.TUNED]
+        return {(entry.game, entry.learner, entry.settings.learner.multiplier) for entry in tuned}
 
     @property
     def _planned(self) -> list[Planned]:
-        return [one for one, _ in self.finished] + [one for one, _ in self.failed] + self.missing
+        return [entry for entry, _ in self.finished] + [entry for entry, _ in self.failed] + self.missing
 
 
 def count(planned: Iterable[Planned]) -> int:
-    """Runs; one that has two roles, as where tuning chose theory's multiplier, is one run."""
-    return len({one.id for one in planned})
+    """The number of runs; one with two roles, where tuning chose theory's multiplier, counts once."""
+    return len({entry.id for entry in planned})
 
 
 def _contests(planned: Iterable[Planned], finished: list[tuple[Planned, Record]]) -> list[Contest]:
-    games = {one.game: one.settings.game for one in planned if one.role != Role.TUNING}  # tries may be shorter
+    games = {entry.game: entry.settings.game for entry in planned if entry.role != Role.TUNING}  # tries may be shorter
     return [
         Contest(label, settings, _series(run for run in finished if run[0].game == label))
         for label, settings in games.items()
@@ -198,11 +198,11 @@ def _contests(planned: Iterable[Planned], finished: list[tuple[Planned, Record]]
 
 
 def _series(runs: Iterable[tuple[Planned, Record]]) -> list[Series]:
-    """In the order of the spec, theory before tuned; tries of several multipliers apart."""
+    """The series in the order of the spec, theory before tuned, one for each multiplier."""
     groups: dict[tuple[str, str, Role, float], list[tuple[Planned, Record]]] = {}
-    for one, record in runs:
-        key = (one.game, one.learner, one.role, one.settings.learner.multiplier)
-        groups.setdefault(key, []).append((one, record))
+    for entry, record in runs:
+        key = (entry.game, entry.learner, entry.role, entry.settings.learner.multiplier)
+        groups.setdefault(key, []).append((entry, record))
     places = {key[:2]: place for place, key in reversed(list(enumerate(groups)))}
     return [Series.of(groups[key]) for key in sorted(groups, key=lambda key: (places[key[:2]], key[2:]))]
 

@@ -1,4 +1,4 @@
-"""What a few seeds say: intervals, exponents, and tests of differences.
+"""Statistics of a few seeds: intervals, fitted exponents, and tests of paired differences.
 
 Samples are `[i, c]`: run, checkpoint. Statistics that resample are handed the generator.
 """
@@ -15,9 +15,9 @@ from amdp.arrays import Floats
 from amdp.errors import InvalidInput
 from amdp.kernels.threads import multiply
 
-EXACT = 12  # differences, up to which all signs are tried
-DRAWS = 20_000  # of signs, above that
-FEWEST = 3  # points of a line that is fitted
+MAX_EXACT_SIGNS = 12  # differences, up to which the permutation test tries all signs
+SIGN_DRAWS = 20_000  # random signs of the test, above that
+FEWEST_POINTS = 3  # of a line that is fitted
 FEWEST_RUNS = 4  # whose resampling says something of a statistic that is not their mean
 MANY_RUNS = 10  # from which on percentiles of resampled runs are wide enough
 
@@ -31,19 +31,19 @@ class Estimate(NamedTuple):
 
 
 class Band(Protocol):
-    """How many runs become a line and a strip around it."""
+    """The statistic that summarizes many runs: a line, and a band around it."""
 
     @property
     def words(self) -> str:
-        """For captions."""
+        """The description in captions."""
         ...
 
     def of(self, samples: Floats, rng: np.random.Generator) -> Estimate:
-        """`[i, c]` to `[c]`."""
+        """The estimate `[c]` from samples `[i, c]`."""
         ...
 
     def __hash__(self) -> int:
-        """Settings that do not change: what was estimated once is remembered."""
+        """Bands are frozen settings: estimates are cached by them."""
         ...
 
 
@@ -65,16 +65,16 @@ class MeanBand:
 
     @property
     def words(self) -> str:
-        """For captions."""
+        """The description in captions."""
         return f"mean over seeds with its {self.interval}"
 
     @property
     def interval(self) -> str:
-        """What it is called."""
+        """The name of the interval in captions."""
         return f"{self.level:.0%} interval (t interval below {MANY_RUNS} seeds, bootstrap interval from there on)"
 
     def of(self, samples: Floats, rng: np.random.Generator) -> Estimate:
-        """`[i, c]` to `[c]`."""
+        """The estimate `[c]` from samples `[i, c]`."""
         value, runs = samples.mean(axis=0), len(samples)
         if runs < 2:
             return _without_interval(value)
@@ -112,7 +112,7 @@ def _without_interval(value: Floats) -> Estimate:
 
 @dataclass(frozen=True)
 class MedianBand:
-    """The median, and quantiles between which single runs lie."""
+    """The median of the runs, and two quantiles around it."""
 
     below: float = 0.25
     above: float = 0.75
@@ -123,11 +123,11 @@ class MedianBand:
 
     @property
     def words(self) -> str:
-        """For captions."""
+        """The description in captions."""
         return f"median over seeds, with the {self.below:.0%} and {self.above:.0%} quantiles"
 
     def of(self, samples: Floats, rng: np.random.Generator) -> Estimate:
-        """`[i, c]` to `[c]`; nothing is drawn."""
+        """The estimate `[c]` from samples `[i, c]`, without resampling."""
         low, value, high = np.quantile(samples, [self.below, 0.5, self.above], axis=0)
         return Estimate(value, low, high)
 
@@ -148,7 +148,7 @@ def exponents(rounds: Floats, curves: Floats) -> Floats:
     """
     later = slice(len(rounds) // 2, None)
     x, wanted = np.log(np.asarray(rounds, dtype=np.float64)[later]), curves[:, later]
-    if len(x) < FEWEST:
+    if len(x) < FEWEST_POINTS:
         return np.full(len(curves), np.nan)
     positive = wanted.min(axis=1) > 0
     y = np.log(np.where(wanted > 0, wanted, 1.0))
@@ -164,32 +164,32 @@ def fitted_exponent(rounds: Floats, samples: Floats, band: MeanBand, rng: np.ran
     """
     value = exponents(rounds, samples.mean(axis=0)[None])[0]
     resampled = exponents(rounds, resampled_means(samples, band.resamples, rng))
-    found = band.between(value, resampled, len(samples))
-    return found._replace(value=np.where(np.isfinite(found.low), value, np.nan))
+    estimate = band.between(value, resampled, len(samples))
+    return estimate._replace(value=np.where(np.isfinite(estimate.low), value, np.nan))
 
 
-class Verdict(NamedTuple):
-    """Of the hypothesis that a paired difference is as likely to have either sign."""
+class SignTest(NamedTuple):
+    """The p-value of the hypothesis that paired differences are symmetric about 0."""
 
     p: float
     exact: bool  # all signs were tried
 
 
-def sign_flips(differences: Floats, rng: np.random.Generator) -> Verdict:
-    """How often random signs make the sum of the differences at least as large, two-sided."""
+def sign_flips(differences: Floats, rng: np.random.Generator) -> SignTest:
+    """The two-sided permutation test: how often random signs make the sum of the differences at least as large."""
     count = len(differences)
     if count == 0:
-        return Verdict(np.nan, True)
-    exact = count <= EXACT
-    signs = _all_signs(count) if exact else rng.choice((-1.0, 1.0), size=(DRAWS, count))
+        return SignTest(np.nan, True)
+    exact = count <= MAX_EXACT_SIGNS
+    signs = _all_signs(count) if exact else rng.choice((-1.0, 1.0), size=(SIGN_DRAWS, count))
     # The sums of equal numbers in another order differ in their last digits.
     enough = abs(differences.sum()) - 1e-12 * np.abs(differences).sum()
     reached = int((np.abs(multiply(signs, differences)) >= enough).sum())
     p = reached / len(signs) if exact else (reached + 1) / (len(signs) + 1)
-    return Verdict(p, exact)
+    return SignTest(p, exact)
 
 
-@lru_cache(maxsize=EXACT)
+@lru_cache(maxsize=MAX_EXACT_SIGNS)
 def _all_signs(count: int) -> Floats:
     return np.array(list(product((-1.0, 1.0), repeat=count)))
 

@@ -1,4 +1,4 @@
-"""What a report says in numbers."""
+"""The tables of a report. A new table of a game is a function that `of_contest` yields."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict
@@ -14,34 +14,43 @@ from amdp.game.rounds import Timing
 from amdp.report.figures import Look, resampling
 from amdp.report.markup import Table
 from amdp.report.results import Contest, Results, Series
-from amdp.report.statistics import EXACT, FEWEST_RUNS, Estimate, MeanBand, Verdict, fitted_exponent, holm, sign_flips
+from amdp.report.statistics import (
+    FEWEST_RUNS,
+    MAX_EXACT_SIGNS,
+    Estimate,
+    MeanBand,
+    SignTest,
+    fitted_exponent,
+    holm,
+    sign_flips,
+)
 
 NONE = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
-MILLI = 1000.0
-MOST = 4  # digits of a number with an interval
-SAME = "tuned = theory"  # the same runs
-TOLD = {"bandit": "bandit", "full": "full information", None: NONE}
+MILLISECONDS = 1000.0  # of a second
+MAX_DIGITS = 4  # of a number with an interval
+TUNED_AS_THEORY = "tuned = theory"  # the same runs
+FEEDBACK = {"bandit": "bandit", "full": "full information", None: NONE}
 COUNTS = {"oracle_calls": "oracle calls", "trials": "trials", "rebuilds": "rebuilds"}
 
 
 def of_contest(contest: Contest, look: Look) -> Iterator[Table]:
-    """What a game has to tell, by learner and by pair."""
+    """The tables of a game."""
     if not contest.series:
         return
     yield final(contest, look)
     yield from comparisons(contest)
-    if any(one.role == Role.TUNED for one in contest.series):
+    if any(series.role == Role.TUNED for series in contest.series):
         yield theory_or_tuned(contest, look)
     yield costs(contest, look)
 
 
 def final(contest: Contest, look: Look) -> Table:
-    """The regret at the end."""
-    open_ended = any(one.open for one in contest.series)
+    """The final regret of each learner."""
+    open_ended = any(series.open for series in contest.series)
     columns = ("learner", "final regret", "at most", "theory allows", "exponent", "runs", "told", "tuned by")
-    rows = [_final(one, contest, look) for one in contest.series]
+    rows = [_final(series, contest, look) for series in contest.series]
     note = f"Regret: {look.band.words}. " + (
         "It is against the best policy that was found; at most: against what no policy pays less than. "
         if open_ended
@@ -58,24 +67,24 @@ def final(contest: Contest, look: Look) -> Table:
     )
 
 
-def _final(one: Series, contest: Contest, look: Look) -> tuple[str, ...]:
-    regret = look.of(one.low[:, -1:])
-    exponent = fitted_exponent(one.played, one.low, MeanBand(), resampling())
-    high, bound = float(one.high[:, -1].mean()), float(one.bound[:, -1].mean())
-    numbers = (interval(regret), number(high), number(bound), interval(exponent), str(len(one.seeds)))
-    return (one.name, *numbers, TOLD[one.told], tuning(one, contest))
+def _final(series: Series, contest: Contest, look: Look) -> tuple[str, ...]:
+    regret = look.of(series.low[:, -1:])
+    exponent = fitted_exponent(series.played, series.low, MeanBand(), resampling())
+    high, bound = float(series.high[:, -1].mean()), float(series.bound[:, -1].mean())
+    numbers = (interval(regret), number(high), number(bound), interval(exponent), str(len(series.seeds)))
+    return (series.name, *numbers, FEEDBACK[series.feedback], tuning(series, contest))
 
 
 def comparisons(contest: Contest) -> Iterator[Table]:
-    """All pairs tuned alike, and each learner against itself tuned otherwise; by seeds that both finished."""
+    """Paired differences of final regret between learners tuned alike, and between the two tunings of a learner."""
     tested = [((a, b), _differences(a, b)) for a, b in _pairs(contest)]
     if not tested:
         return
-    tests = [sign_flips(found, resampling()) for _, found in tested]
+    tests = [sign_flips(differences, resampling()) for _, differences in tested]
     adjusted = holm(np.array([test.p for test in tests]))
     rows = [
-        (a.name, b.name, str(len(found)), interval(mean_of(found)), _chance(test), f"{corrected:.3g}")
-        for ((a, b), found), test, corrected in zip(tested, tests, adjusted, strict=True)
+        (a.name, b.name, str(len(differences)), interval(mean_of(differences)), _chance(test), f"{corrected:.3g}")
+        for ((a, b), differences), test, corrected in zip(tested, tests, adjusted, strict=True)
     ]
     yield Table(
         "differences",
@@ -84,7 +93,8 @@ def comparisons(contest: Contest) -> Iterator[Table]:
         tuple(rows),
         "Differences of what was paid with the same seed, so with the same losses: the best policy in hindsight "
         f"cancels. Mean with a {MeanBand().interval}; below zero the first learner is better. "
-        f"p: two-sided sign-flip permutation test, exact up to {EXACT} seeds, above that by random signs (marked ~). "
+        f"p: two-sided sign-flip permutation test, exact up to {MAX_EXACT_SIGNS} seeds, above that by random signs "
+        "(marked ~). "
         f"Holm: corrected for the {len(rows)} comparisons of this game. With n seeds p is at least 2 / 2^n. "
         "Learners that are told different things are not compared; pairs of the same runs are listed once.",
         2,
@@ -92,44 +102,46 @@ def comparisons(contest: Contest) -> Iterator[Table]:
 
 
 def _pairs(contest: Contest) -> Iterator[tuple[Series, Series]]:
-    """With seeds in common; no two runs are compared twice, and none with itself."""
+    """Pairs that are compared: with common seeds and feedback; no pair of runs twice, no run with itself."""
     seen = set()
     for a, b in combinations(contest.series, 2):
-        runs = frozenset(tuple(one.ids[at] for at in places) for one, places in zip((a, b), _common(a, b), strict=True))
-        alike = a.told == b.told and (a.role == b.role or a.learner == b.learner)
+        runs = frozenset(
+            tuple(series.ids[at] for at in places) for series, places in zip((a, b), _common(a, b), strict=True)
+        )
+        alike = a.feedback == b.feedback and (a.role == b.role or a.learner == b.learner)
         if alike and len(runs) == 2 and runs not in seen:
             seen.add(runs)
             yield a, b
 
 
 def _common(a: Series, b: Series) -> tuple[Any, Any]:
-    """Places in both of the seeds that both finished."""
+    """Indices in both series of the seeds that both finished."""
     _, at_a, at_b = np.intersect1d(a.seeds, b.seeds, return_indices=True)
     return at_a, at_b
 
 
 def _differences(a: Series, b: Series) -> Any:
-    """Of what was paid in the end `[i]`, by common seed."""
+    """Differences of the final losses `[i]`, by common seed."""
     at_a, at_b = _common(a, b)
     return a.paid[at_a, -1] - b.paid[at_b, -1]
 
 
 def mean_of(samples: Any) -> Estimate:
-    """The mean of numbers `[i]`."""
+    """The mean of numbers `[i]`, with its interval."""
     return MeanBand().of(np.asarray(samples)[:, None], resampling())
 
 
 def theory_or_tuned(contest: Contest, look: Look) -> Table:
-    """A row for each learner."""
-    by_role = {(one.learner, one.role): one for one in contest.series}
+    """The final regret of each learner as theory tunes it and as the grid does."""
+    by_role = {(series.learner, series.role): series for series in contest.series}
     rows = []
-    for label in dict.fromkeys(one.learner for one in contest.series):
+    for label in dict.fromkeys(series.learner for series in contest.series):
         theory, tuned = by_role.get((label, Role.THEORY)), by_role.get((label, Role.TUNED))
-        ends = [interval(look.of(one.low[:, -1:])) if one else NONE for one in (theory, tuned)]
+        ends = [interval(look.of(series.low[:, -1:])) if series else NONE for series in (theory, tuned)]
         better = _differences(tuned, theory) if theory and tuned else []
         multiplier = f"{tuned.settings.multiplier:g}" if tuned else NONE
         gained = interval(mean_of(better)) if len(better) else NONE
-        rows.append((label, *ends, multiplier, SAME if tuned and contest.tuned_as_theory(tuned) else gained))
+        rows.append((label, *ends, multiplier, TUNED_AS_THEORY if tuned and contest.tuned_as_theory(tuned) else gained))
     return Table(
         "tuning",
         "As theory tunes it, and tuned by a grid",
@@ -140,14 +152,16 @@ def theory_or_tuned(contest: Contest, look: Look) -> Table:
 
 
 def costs(contest: Contest, look: Look) -> Table:
-    """What an episode or step took."""
+    """Seconds and oracle calls of an episode or step, for each learner."""
     rows = []
-    for one in contest.series:
-        clock, processor = one.each(one.spent), one.each(one.cpu)
-        parts = [number(MILLI * float(clock[:, part].mean())) for part in range(len(Timing._fields))]
-        counts = [number(float(getattr(one, name)[:, -1].mean() / one.played[-1])) for name in COUNTS]
-        total = interval(look.of(MILLI * clock[:, :3].sum(axis=1, keepdims=True)))
-        rows.append((one.name, total, *parts, number(MILLI * float(processor[:, :3].sum(axis=1).mean())), *counts))
+    for series in contest.series:
+        clock, processor = series.each(series.spent), series.each(series.cpu)
+        parts = [number(MILLISECONDS * float(clock[:, part].mean())) for part in range(len(Timing._fields))]
+        counts = [number(float(getattr(series, name)[:, -1].mean() / series.played[-1])) for name in COUNTS]
+        total = interval(look.of(MILLISECONDS * clock[:, :3].sum(axis=1, keepdims=True)))
+        rows.append(
+            (series.name, total, *parts, number(MILLISECONDS * float(processor[:, :3].sum(axis=1).mean())), *counts)
+        )
     return Table(
         "costs",
         f"Costs of one {contest.unit}",
@@ -159,18 +173,18 @@ def costs(contest: Contest, look: Look) -> Table:
 
 
 def settings(results: Results) -> Table:
-    """As given, and what the recipes made of them in the first run of each."""
+    """The settings of each learner, and the parameters that its recipe made of them in the first run."""
     rows = [
         (
-            one.learner,
+            series.learner,
             contest.label,
-            TOLD[one.told],
-            tuning(one, contest),
-            _listed(words_of(one.settings)),
-            _listed((name, value) for name, value in one.records[0].used.items() if name != "told"),
+            FEEDBACK[series.feedback],
+            tuning(series, contest),
+            _listed(words_of(series.settings)),
+            _listed((name, value) for name, value in series.records[0].used.items() if name != "told"),
         )
         for contest in results.contests
-        for one in contest.series
+        for series in contest.series
     ]
     columns = ("learner", "game", "told", "tuned by", "settings", "made of them")
     return Table("settings", "Settings of the learners", columns, tuple(rows), texts=len(columns))
@@ -182,29 +196,36 @@ def _listed(pairs: Iterable[tuple[str, Any]]) -> str:
 
 
 def tries(results: Results) -> Iterator[Table]:
-    """The multipliers that the tune block tried."""
+    """The multipliers that the tune block tried, with their final regret."""
     if not results.tuning:
         return
     yield Table(
         "tries",
         "Multipliers that were tried",
         ("game", "learner", "chosen", "multiplier", "runs", "mean final regret"),
-        tuple(_try(one, results) for one in results.tuning),
+        tuple(_try(series, results) for series in results.tuning),
         "On seeds of their own.",
         3,
     )
 
 
-def _try(one: Series, results: Results) -> tuple[str, ...]:
-    multiplier = one.settings.multiplier
-    chosen = "chosen" if (one.game, one.learner, multiplier) in results.chosen else ""
-    return (one.game, one.learner, chosen, f"{multiplier:g}", str(len(one.seeds)), number(float(one.final.mean())))
+def _try(series: Series, results: Results) -> tuple[str, ...]:
+    multiplier = series.settings.multiplier
+    chosen = "chosen" if (series.game, series.learner, multiplier) in results.chosen else ""
+    return (
+        series.game,
+        series.learner,
+        chosen,
+        f"{multiplier:g}",
+        str(len(series.seeds)),
+        number(float(series.final.mean())),
+    )
 
 
 def gaps(results: Results) -> Iterator[Table]:
-    """What is not shown, and why."""
+    """Runs that failed, are missing or cannot be played, and damaged files."""
     if results.failed:
-        rows = [(*_which(one), str(one.settings.seed), why.kind, why.message) for one, why in results.failed]
+        rows = [(*_which(entry), str(entry.settings.seed), why.kind, why.message) for entry, why in results.failed]
         columns = ("game", "learner", "role", "seed", "error", "message")
         yield Table("failures", "Failed runs", columns, tuple(rows), texts=6)
     if results.missing:
@@ -216,29 +237,29 @@ def gaps(results: Results) -> Iterator[Table]:
         yield Table("broken", "Damaged files", ("file",), tuple((file,) for file in results.broken))
 
 
-def _which(one: Planned) -> tuple[str, str, str]:
-    return one.game, one.learner, str(one.role)
+def _which(entry: Planned) -> tuple[str, str, str]:
+    return entry.game, entry.learner, str(entry.role)
 
 
 def _missing(results: Results) -> Iterator[tuple[str, ...]]:
     seeds: dict[tuple[str, ...], list[str]] = {}
-    for one in results.missing:
-        seeds.setdefault(_which(one), []).append(str(one.settings.seed))
+    for entry in results.missing:
+        seeds.setdefault(_which(entry), []).append(str(entry.settings.seed))
     for which, numbers in seeds.items():
         yield *which, ", ".join(numbers)
 
 
 def every_run(results: Results) -> Table:
-    """The end of each run; one that has two roles has a row for each."""
+    """The final loss and regret of each run, a row for each of its roles."""
     columns = ("id", "game", "learner", "role", "multiplier", "seed", "rounds", "paid", "best", "best_bound", "regret")
     rows = []
-    for one, record in results.finished:
+    for entry, record in results.finished:
         curve = record.curve
         if curve:
             ends = [curve.rounds[-1], curve.paid[-1], curve.best[-1], curve.best_bound[-1]]
             exact = ["" if end is None else repr(end) for end in [*ends, curve.paid[-1] - curve.best[-1]]]
-            multiplier = repr(one.settings.learner.multiplier)
-            rows.append((record.id, *_which(one), multiplier, str(one.settings.seed), *exact))
+            multiplier = repr(entry.settings.learner.multiplier)
+            rows.append((record.id, *_which(entry), multiplier, str(entry.settings.seed), *exact))
     return Table("runs", "All runs, a row for each role", columns, tuple(sorted(rows)))
 
 
@@ -247,25 +268,25 @@ def every_curve(results: Results, look: Look) -> Table:
     columns = ("game", "learner", "role", "played", "regret", "regret_low", "regret_high", "seconds", "oracle_calls")
     rows: list[tuple[str, ...]] = []
     for contest in results.contests:
-        for one in contest.series:
-            lines = (one.played, *look.of(one.low), one.seconds.mean(axis=0), one.oracle_calls.mean(axis=0))
-            named = (contest.label, one.learner, str(one.role))
+        for series in contest.series:
+            lines = (series.played, *look.of(series.low), series.seconds.mean(axis=0), series.oracle_calls.mean(axis=0))
+            named = (contest.label, series.learner, str(series.role))
             rows += [(*named, *(f"{value:.10g}" for value in values)) for values in zip(*lines, strict=True)]
     return Table("curves", "Curves of the figures", columns, tuple(rows))
 
 
-def tuning(one: Series, contest: Contest) -> str:
-    """Who chose the rate."""
-    if contest.tuned_as_theory(one):
-        return SAME
-    multiplier = f"{TIMES} {one.settings.multiplier:g}"
-    if one.role == Role.TUNED:
+def tuning(series: Series, contest: Contest) -> str:
+    """How the learning rate was chosen: by theory, or on a grid of multipliers."""
+    if contest.tuned_as_theory(series):
+        return TUNED_AS_THEORY
+    multiplier = f"{TIMES} {series.settings.multiplier:g}"
+    if series.role == Role.TUNED:
         return f"grid, {multiplier}"
-    return "theory" if one.settings.multiplier == 1.0 else f"theory {multiplier}"
+    return "theory" if series.settings.multiplier == 1.0 else f"theory {multiplier}"
 
 
 def words_of(settings: Any) -> Iterator[tuple[str, str]]:
-    """Names and values of settings that are set."""
+    """Names and values of the settings that are not empty."""
     for name in asdict(settings):
         value = getattr(settings, name)
         if value is not None and value != {}:
@@ -278,12 +299,12 @@ def _setting(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, dict):
-        return ", ".join(f"{key} = {one}" for key, one in value.items())
+        return ", ".join(f"{key} = {item}" for key, item in value.items())
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
 def number(value: float, decimals: int | None = None) -> str:
-    """Three digits, or the decimals that are given."""
+    """A number with three digits, or with the given decimals."""
     if isnan(value):
         return NONE
     if isinf(value):
@@ -294,15 +315,15 @@ def number(value: float, decimals: int | None = None) -> str:
 
 
 def interval(estimate: Estimate, digits: int = 2) -> str:
-    """Value and ends, to the digits that the interval leaves meaning in."""
+    """An estimate with its interval, `value [low, high]`, rounded to the width of the interval."""
     value, low, high = (float(np.ravel(part)[0]) for part in estimate)
     if not (isfinite(low) and isfinite(high)):
         return number(value)
     half, largest = (high - low) / 2, max(abs(low), abs(high))
-    meant = digits - 1 - floor(log10(half)) if half > 0 else MOST
-    decimals = max(0, min(meant, MOST - 1 - floor(log10(largest)))) if largest > 0 else 0
+    meant = digits - 1 - floor(log10(half)) if half > 0 else MAX_DIGITS
+    decimals = max(0, min(meant, MAX_DIGITS - 1 - floor(log10(largest)))) if largest > 0 else 0
     return f"{number(value, decimals)} [{number(low, decimals)}, {number(high, decimals)}]"
 
 
-def _chance(test: Verdict) -> str:
+def _chance(test: SignTest) -> str:
     return f"{test.p:.3g}" if test.exact else f"~{test.p:.3g}"

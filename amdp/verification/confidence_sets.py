@@ -150,7 +150,7 @@ def _radius(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
         plain.observe(list(zip(path.states.tolist(), path.actions.tolist(), strict=True)))
         if k % 10 == 0 or k == rounds - 1:
             ends = (box.lower, plain.lower), (box.upper, plain.upper)
-            worst = max(worst, *(float(np.abs(one - np.array(other))[:-1].max()) for one, other in ends))
+            worst = max(worst, *(float(np.abs(ours - np.array(other))[:-1].max()) for ours, other in ends))
     width = (box.upper - box.lower)[0, INITIAL]
     text = (
         f"the ends of intervals differ by at most {worst:.1e} from plain loops, in {rounds} rounds; those of the first "
@@ -195,5 +195,5 @@ def _optimistic_occupancies(parts: Parts, box: BernsteinBox, costs: Floats) -> F
     """Where the cheapest pair of policy and kernel for each of `costs` `[n, h, s, a]` is, `[n, h, s, a]`."""
     actions = bind(parts.oracle, MarkovPolicies(box, INITIAL)).minimize(costs).actions
     values = box.cheapest(costs).values
-    kernels = [box.optimistic_kernel(one).p for one in values]
+    kernels = [box.optimistic_kernel(value).p for value in values]
     return np.stack([occupancies(p, policy[None])[0] for p, policy in zip(kernels, actions, strict=True)])

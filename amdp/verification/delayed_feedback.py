@@ -1,4 +1,4 @@
-"""The analysis of delays: what is outstanding, and what a learner without delays would have gained."""
+"""Delayed feedback: how much of it is outstanding, and the regret of a cheating learner without delays."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -68,7 +68,7 @@ def _outstanding(parts: Parts, effort: Effort, rng: np.random.Generator) -> Find
         losses = FixedLosses(rng.random((60, *SHAPE)))
         game = ArenaGame(Episodic(world.kernel, INITIAL), losses, late)
         learner = parts.ftpl(1.0, 2)
-        arrived = np.array([one.arrived for one in parts.play(game, learner, world.domain, Streams.from_seed(1))])
+        arrived = np.array([record.arrived for record in parts.play(game, learner, world.domain, Streams.from_seed(1))])
         waiting = np.arange(60) - np.concatenate([[0], np.cumsum(arrived)[:-1]])  # at the start of each round
         within = int(np.minimum(late.values, np.arange(60)[::-1]).sum())
         worst = max(worst, abs(int(waiting.sum()) - within))
@@ -77,11 +77,11 @@ def _outstanding(parts: Parts, effort: Effort, rng: np.random.Generator) -> Find
 
 
 def _cheating_regret(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    """The delayed learner meets exactly the estimates that it is told; the cheating one knows all earlier ones."""
-    games = [Gap.of(parts, rng) for _ in range(effort.samples(3))]
-    least = max(p_values.lower_mean(one.gap - one.allowed, one.width, FALSE_ALARM / len(games)) for one in games)
+    """The delayed learner knows the estimates that have arrived; the cheating one knows all earlier ones."""
+    games = [DelayCost.of(parts, rng) for _ in range(effort.samples(3))]
+    least = max(p_values.lower_mean(game.gap - game.allowed, game.width, FALSE_ALARM / len(games)) for game in games)
     gap, stable, within = (
-        float(np.mean([getattr(one, name) for one in games])) for name in ("gap", "allowed", "waited")
+        float(np.mean([getattr(game, name) for game in games])) for name in ("gap", "allowed", "waited")
     )
     rate = laplace_rate(SmallWorld.fixed().domain, ROUNDS, int(within))
     lemma = rate * STEPS**2 * PAIRS * within + 2.0 * rate * STEPS * PAIRS * ROUNDS
@@ -93,8 +93,8 @@ def _cheating_regret(parts: Parts, effort: Effort, rng: np.random.Generator) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class Gap:
-    """One game with delays: for each draw of noise what delays cost, and what the stability of single steps allows."""
+class DelayCost:
+    """A game with delays: for each draw of noise what the delays cost, and what single-step stability allows."""
 
     gap: Floats  # [n]
     allowed: Floats  # [n]
@@ -102,7 +102,7 @@ class Gap:
     waited: float  # rounds of waiting
 
     @classmethod
-    def of(cls, parts: Parts, rng: np.random.Generator) -> "Gap":
+    def of(cls, parts: Parts, rng: np.random.Generator) -> "DelayCost":
         """Play, and follow both leaders of common noise along the estimates."""
         world = SmallWorld.fixed()
         late = parts.delays(rng.integers(0, 20, size=ROUNDS))

@@ -159,23 +159,23 @@ class _EpisodicGame:
         rows, sums = self.rows.tolist(), np.cumsum(self.tables, axis=0).tolist()
         self.comparison.add_equals("measure", regret.paid, np.cumsum(self.paid))
         self.comparison.add_equals(
-            "measure", regret.best, [reference.best_in_hindsight(rows, INITIAL, one) for one in sums]
+            "measure", regret.best, [reference.best_in_hindsight(rows, INITIAL, table) for table in sums]
         )
 
     def _recorded(self, played: Iterable[Round]) -> Iterator[Round]:
         """Pass the rounds on; the reference learns of each before the next one is played."""
         waiting: dict[int, tuple[Path, list[float]]] = {}
-        for one in played:
-            path = path_of(one.segment)
+        for record in played:
+            path = path_of(record.segment)
             self.comparison.add_equals("learn", self.learner.distribution.total, self.plain.estimates)
-            self._compare_draws(one, path)
-            waiting[one.k] = path, self.learner.weights.values.tolist()
+            self._compare_draws(record, path)
+            waiting[record.k] = path, self.learner.weights.values.tolist()
             self.plain.observe(path)
             self._compare_sets(self.learner.narrowed.domain.dynamics)
-            for j in range(one.k + 1):
-                if j + self.delays[j] == one.k:
+            for j in range(record.k + 1):
+                if j + self.delays[j] == record.k:
                     self.plain.learn(*waiting.pop(j), self.tables[j].tolist())
-            yield one
+            yield record
         self._keep_widths(self.learner.narrowed.domain.dynamics)
 
     def _compare_sets(self, dynamics: Any) -> None:
@@ -183,8 +183,8 @@ class _EpisodicGame:
             self.comparison.add_equals("observe", dynamics.lower[:-1], self.plain.lower[:-1])
             self.comparison.add_equals("observe", dynamics.upper[:-1], self.plain.upper[:-1])
 
-    def _compare_draws(self, one: Round, path: Path) -> None:
-        rows, table, policy = self.rows.tolist(), self.tables[one.k].tolist(), one.policy.argmax(axis=2).tolist()
+    def _compare_draws(self, record: Round, path: Path) -> None:
+        rows, table, policy = self.rows.tolist(), self.tables[record.k].tolist(), record.policy.argmax(axis=2).tolist()
         other = self.plain.drawn(self.rng)
         for what, costs in (("losses", table), ("estimates", self.plain.estimates)):
             values = (reference.value(rows, choice, INITIAL, costs) for choice in (policy, other))

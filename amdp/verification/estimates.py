@@ -140,12 +140,12 @@ def _estimates(parts: Parts, domain: MarkovPolicies, total: Floats, n: int, rng:
     kernel = SmallWorld.fixed().kernel
     distribution: Any = replace(learner.start(domain, rng), total=total)
     table = np.ones(domain.shape)
-    found = np.empty((n, *domain.shape))
+    estimates = np.empty((n, *domain.shape))
     for i in range(n):
         segment = kernel.walk(distribution.draw(rng), domain.initial, rng.random((STEPS, 2)))
-        told = Bandit.reveal(table, segment, learner.weigh(distribution, segment, rng))
-        found[i] = learner.learn(distribution, told).total - total
-    return found
+        feedback = Bandit.reveal(table, segment, learner.weigh(distribution, segment, rng))
+        estimates[i] = learner.learn(distribution, feedback).total - total
+    return estimates
 
 
 def _plain_estimates(
@@ -163,17 +163,17 @@ def _plain_estimates(
 
 
 def _known(parts: Parts, effort: Effort, rng: np.random.Generator, power: int) -> Finding:
-    """After some losses were learned."""
+    """Compare the moments of estimates with those of plain array operations, after some losses were learned."""
     world, total = SmallWorld.fixed(), 3.0 * _losses(rng)
-    found = _estimates(parts, world.domain, total, effort.samples(3000), rng)
+    estimates = _estimates(parts, world.domain, total, effort.samples(3000), rng)
 
     def policies() -> Actions:
         return leaders(world.p, total + laplace(effort.samples(PLAIN), RATE, rng))
 
     plain = _plain_estimates(policies, lambda actions: occupancies(world.p, actions), rng)
-    chance, tests = _compared(found, plain, (power,))
+    chance, tests = _compared(estimates, plain, (power,))
     text = f"means of power {power} of {tests} estimates differ with p = {chance:.2g} at least"
-    return judged(text, len(found), {"moments": p_value_margin(chance, tests)}, p_value=chance)
+    return judged(text, len(estimates), {"moments": p_value_margin(chance, tests)}, p_value=chance)
 
 
 def _resampling_mean(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
@@ -184,11 +184,13 @@ def _resampling_variance(parts: Parts, effort: Effort, rng: np.random.Generator)
     return _known(parts, effort, rng, 2)
 
 
-def _compared(found: Floats, plain: Floats, powers: tuple[int, ...]) -> tuple[float, int]:
+def _compared(estimates: Floats, plain: Floats, powers: tuple[int, ...]) -> tuple[float, int]:
     """The least p-value of the pairs and powers, and how many there are."""
-    columns = found.reshape(len(found), -1).T, plain.reshape(len(plain), -1).T
+    columns = estimates.reshape(len(estimates), -1).T, plain.reshape(len(plain), -1).T
     chances = [
-        p_values.exchangeable(*(one**power for one in pair)) for power in powers for pair in zip(*columns, strict=True)
+        p_values.exchangeable(*(sample**power for sample in pair))
+        for power in powers
+        for pair in zip(*columns, strict=True)
     ]
     return min(chances), len(chances)
 
@@ -199,21 +201,21 @@ def _resampling_unequal(parts: Parts, effort: Effort, rng: np.random.Generator) 
     box = parts.box.vacuous(SHAPE, parts.radius(SHAPE, seen, 0.1, scale=0.05))
     for uniforms in rng.random((seen, STEPS, 2)):
         box = box.narrow(world.kernel.walk(np.full(SHAPE, 1.0 / ACTIONS), INITIAL, uniforms))
-    found = _estimates(parts, MarkovPolicies(box, INITIAL), total, effort.samples(1500), rng)
+    estimates = _estimates(parts, MarkovPolicies(box, INITIAL), total, effort.samples(1500), rng)
 
     def policies() -> Actions:
         costs = total + laplace(effort.samples(PLAIN // 4), RATE, rng)
         return extended_value_iteration(box.lower, box.upper, costs)[0]
 
     plain = _plain_estimates(policies, lambda actions: greatest_chances(box.lower, box.upper, actions), rng)
-    chance, tests = _compared(found, plain, (1, 2))
+    chance, tests = _compared(estimates, plain, (1, 2))
     width = float((box.upper - box.lower)[0, INITIAL].mean())
     text = (
         f"first and second moments of {tests // 2} estimates differ with p = {chance:.2g} at least; intervals of the "
         f"first step are {width:.2f} wide"
     )
     margins = {"moments": p_value_margin(chance, tests), "narrowed": 0.9 - width}
-    return judged(text, len(found), margins, p_value=chance)
+    return judged(text, len(estimates), margins, p_value=chance)
 
 
 # --- exact ------------------------------------------------------------------------------------------------------------
@@ -252,8 +254,8 @@ def _chance_of_path(world: SmallWorld, mixture: Any, path: Segment) -> float:
 
 
 @dataclass(frozen=True)
-class _Watched(Ftpl):
-    """Keeps what each feedback added, in the order of arrival."""
+class _RecordingFtpl(Ftpl):
+    """FTPL that keeps the estimate that each feedback added, in the order of arrival."""
 
     added: list[Floats] = field(default_factory=list, compare=False)
 
@@ -272,7 +274,7 @@ def _delayed_weights(parts: Parts, effort: Effort, rng: np.random.Generator) -> 
     runs = effort.samples(1500)
     counts = np.zeros((ACTIONS, LIMIT + 1))  # of the first round's weight, for its action; 0: it did not arrive
     for _ in range(runs):
-        learner = _Watched(parts.laplace(5.0), parts.resampling(LIMIT), parts.oracle)
+        learner = _RecordingFtpl(parts.laplace(5.0), parts.resampling(LIMIT), parts.oracle)
         for _ in parts.play(game, learner, game.arena.domain, Streams.from_seed(int(rng.integers(2**32)))):
             pass
         added = learner.added[3][0, 0] if len(learner.added) == 5 else np.zeros(ACTIONS)

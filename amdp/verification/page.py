@@ -46,7 +46,7 @@ def write(done: Sequence[Verified], effort: Effort, seed: int, page: Path) -> li
 
 def _text(done: Sequence[Verified], effort: Effort, seed: int) -> str:
     flag = " --quick" if effort is Effort.QUICK else ""
-    rate = false_alarm([one.check for one in done])
+    rate = false_alarm([result.check for result in done])
     lines = [
         "# The paper, verified",
         "",
@@ -59,13 +59,13 @@ def _text(done: Sequence[Verified], effort: Effort, seed: int) -> str:
         "| check | verdict | samples | false alarm |",
         "|---|---|---|---|",
     ]
-    for one in done:
-        check, found = one.check, one.finding
-        cells = (f"[{check.name}](#{check.name})", found.verdict, found.samples or "exact", check.false_alarm)
+    for result in done:
+        check, finding = result.check, result.finding
+        cells = (f"[{check.name}](#{check.name})", finding.verdict, finding.samples or "exact", check.false_alarm)
         lines.append("| " + " | ".join(map(str, cells)) + " |")
     lines += ["", "![Measured shares of the bounds](figures/verified-shares.svg)", ""]
-    for one in done:
-        lines += _section(one)
+    for result in done:
+        lines += _section(result)
     lines += ["## Mistakes that the checks reject", "", "| mistake | what is wrong | rejected by |", "|---|---|---|"]
     for name, mistake in MISTAKES.items():
         by = ", ".join(check.name for check in checks() if name in check.rejects)
@@ -74,8 +74,8 @@ def _text(done: Sequence[Verified], effort: Effort, seed: int) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _section(one: Verified) -> list[str]:
-    check, found = one.check, one.finding
+def _section(result: Verified) -> list[str]:
+    check, finding = result.check, result.finding
     lines = [
         f"## {check.name}",
         "",
@@ -85,8 +85,8 @@ def _section(one: Verified) -> list[str]:
         *([f"- Read otherwise than printed: {check.correction}."] if check.correction else []),
         f"- Exact: {check.exact}.",
         f"- Simulated: {check.simulated or 'nothing'}.",
-        f"- Found: {found.text}.",
-        f"- Verdict: **{found.verdict}**; margins: {_margins(found)}; rejects {', '.join(check.rejects)}.",
+        f"- Found: {finding.text}.",
+        f"- Verdict: **{finding.verdict}**; margins: {_margins(finding)}; rejects {', '.join(check.rejects)}.",
         "",
     ]
     if check.name == "strong-stability-fails":
@@ -104,8 +104,8 @@ def _section(one: Verified) -> list[str]:
     return lines
 
 
-def _margins(found: Finding) -> str:
-    return ", ".join(f"{name} {margin:.3g}" for name, margin in found.margins.items())
+def _margins(finding: Finding) -> str:
+    return ", ".join(f"{name} {margin:.3g}" for name, margin in finding.margins.items())
 
 
 def _code(claim: str) -> str:
@@ -123,7 +123,7 @@ def _shares(done: Sequence[Verified], file: Path) -> Path:
         ("noise-of-all-steps", "share"): "noise of all steps",
         ("hedge-inequality", "share"): "Hedge's inequality",
     }
-    figures = {one.check.name: one.finding.figures for one in done}
+    figures = {result.check.name: result.finding.figures for result in done}
     bars = {text: figures[name][key] for (name, key), text in wanted.items() if name in figures}
     plt, figure, axes = _canvas()
     names = list(bars)[::-1]

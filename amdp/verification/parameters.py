@@ -84,9 +84,9 @@ def _parameters_episodes(parts: Parts, effort: Effort, rng: np.random.Generator)
     off = abs(tuned.estimator.limit - limit) + (np.inf if bound is None else abs(bound.total / proved - 1.0))
 
     def share(k: int) -> float:
-        found = Ftpl.tuned(domain, k).bound(domain, k)
-        assert found is not None
-        return found.total / (steps * k)
+        bound_of_k = Ftpl.tuned(domain, k).bound(domain, k)
+        assert bound_of_k is not None
+        return bound_of_k.total / (steps * k)
 
     least = _least(share)
     text = (
@@ -150,10 +150,10 @@ def _stream(
     return _within_reach(judged(text, 0, margins, least=least))
 
 
-def _within_reach(found: Finding) -> Finding:
+def _within_reach(finding: Finding) -> Finding:
     """Out of reach if it holds, and its bound says something only beyond what can be played."""
-    far = found.verdict is Verdict.HOLDS and found.figures["least"] > PLAYABLE
-    return replace(found, verdict=Verdict.OUT_OF_REACH) if far else found
+    far = finding.verdict is Verdict.HOLDS and finding.figures["least"] > PLAYABLE
+    return replace(finding, verdict=Verdict.OUT_OF_REACH) if far else finding
 
 
 def _least(share: Callable[[int], float]) -> float:

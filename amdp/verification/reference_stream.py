@@ -32,7 +32,7 @@ class Stream:
 
     def __post_init__(self) -> None:
         states, actions = len(self.rows), len(self.rows[0])
-        self.policies = [list(one) for one in product(range(actions), repeat=states)]
+        self.policies = [list(policy) for policy in product(range(actions), repeat=states)]
         self.laws = [self._law(policy) for policy in self.policies]  # [policy][t][s], beyond the last step as well
         self._find_routes()
         self.begin()
@@ -70,7 +70,7 @@ class Stream:
         states, actions = range(len(self.rows)), range(len(self.rows[0]))
         times = [self._least_times(y) for y in states]  # [y][s]
         parked = [s for s in states if any(self.rows[s][a][s] == 1.0 for a in actions)]
-        most = int(2.0 * max(max(one) for one in times))
+        most = int(2.0 * max(max(to_target) for to_target in times))
         reach = [[1.0 if s == g else 0.0 for s in states] for g in states]  # [g][s], with no step left
         ways: list[list[list[int]]] = []  # [steps left - 1][g][s]
         best = inf

@@ -106,7 +106,7 @@ class RegretTerms:
         """Play, and follow leaders of common noise along the estimates; losses change half way."""
         world = SmallWorld.fixed()
         rate, limit = laplace_rate(world.domain, ROUNDS), resampling_limit(world.domain, ROUNDS)
-        estimates, tables = _told(parts, rate, limit, rng)
+        estimates, tables = _played(parts, rate, limit, rng)
         planner = bind(parts.oracle, world.domain)
         noise = parts.laplace(rate).perturbed(np.zeros(SHAPE), DRAWS, rng)
         best = occupancies(world.p, leaders(world.p, tables.sum(axis=0)[None]))[0]
@@ -117,7 +117,7 @@ class RegretTerms:
         for estimate, table in zip(estimates, tables, strict=True):
             total = total + estimate
             then = occupancies(world.p, planner.minimize(total + noise).actions)
-            paid, next_paid = ((one * estimate).sum(axis=(1, 2, 3)) for one in (now, then))
+            paid, next_paid = ((occupancy * estimate).sum(axis=(1, 2, 3)) for occupancy in (now, then))
             q = now.mean(axis=0)
             resampling += float(((q - best) * (1.0 - q) ** limit * table).sum())
             moved += paid - next_paid
@@ -132,7 +132,7 @@ class RegretTerms:
         return cls(resampling, error, float(moved.mean()), excess, moved - allowed, width)
 
 
-def _told(parts: Parts, rate: float, limit: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+def _played(parts: Parts, rate: float, limit: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
     """A game of the library: estimates and losses `[k, h, s, a]`."""
     world, learner = SmallWorld.fixed(), parts.ftpl(rate, limit)
     means = rng.uniform(size=(2, *SHAPE))
@@ -158,13 +158,13 @@ def _regret_terms(parts: Parts, effort: Effort, rng: np.random.Generator) -> Fin
         2.0 * STEPS * (1.0 + log(PAIRS)) / rate,
         3.0 * rate * STEPS**2 * PAIRS * ROUNDS,
     )
-    least = max(p_values.lower_mean(one.beyond, one.width, FALSE_ALARM / len(games)) for one in games)
+    least = max(p_values.lower_mean(game.beyond, game.width, FALSE_ALARM / len(games)) for game in games)
     names = ("resampling", "error", "stability")
-    shares = {name: float(np.mean([getattr(one, name) for one in games])) / getattr(proved, name) for name in names}
+    shares = {name: float(np.mean([getattr(game, name) for game in games])) / getattr(proved, name) for name in names}
     off = (
         np.inf if allowed is None else max(abs(getattr(allowed, name) / getattr(proved, name) - 1.0) for name in names)
     )
-    excess = max(one.leaders_excess for one in games)
+    excess = max(game.leaders_excess for game in games)
     text = (
         "share of its bound: "
         + ", ".join(f"{name} {share:.3f}" for name, share in shares.items())
@@ -201,7 +201,7 @@ def _played_from_its_law(parts: Parts, effort: Effort, rng: np.random.Generator)
             )
     chances: list[float] = []
     for unit, of_kind in zip((0.3, 3.0), differences, strict=True):
-        chances += [p_values.symmetric(one, unit) for one in (*of_kind, of_kind.reshape(-1))]
+        chances += [p_values.symmetric(sample, unit) for sample in (*of_kind, of_kind.reshape(-1))]
     text = f"what was paid and what its law pays differ with p = {min(chances):.2g}, the least of {len(chances)}"
     return judged(text, games, {"martingale": p_value_margin(min(chances), len(chances))}, p_value=min(chances))
 
@@ -212,14 +212,14 @@ def _be_the_leader(parts: Parts, effort: Effort, rng: np.random.Generator) -> Fi
     paths, rounds = effort.samples(40), 30
     margin = np.inf
     for _ in range(paths):
-        told = np.zeros((rounds + 1, STEPS, STATES, ACTIONS))
-        told[0] = parts.laplace(0.2).perturbed(told[0], 1, rng)[0]
+        estimates = np.zeros((rounds + 1, STEPS, STATES, ACTIONS))
+        estimates[0] = parts.laplace(0.2).perturbed(estimates[0], 1, rng)[0]
         places = rng.integers(0, [STEPS, STATES, ACTIONS], size=(rounds, 3))
-        told[np.arange(1, rounds + 1), *places.T] = rng.geometric(0.3, rounds)
-        sums = np.cumsum(told, axis=0)
+        estimates[np.arange(1, rounds + 1), *places.T] = rng.geometric(0.3, rounds)
+        sums = np.cumsum(estimates, axis=0)
         ahead = occupancies(world.p, planner.minimize(sums).actions)
         best = occupancies(world.p, leaders(world.p, sums[-1:]))[0]
-        margin = min(margin, float((best * sums[-1]).sum() - (ahead * told).sum()))
+        margin = min(margin, float((best * sums[-1]).sum() - (ahead * estimates).sum()))
     excess = max(0.0, -margin)
     text = f"leaders that look one round ahead pay at most {excess:.1e} more than the best policy, on {paths} paths"
     return judged(text, 0, {"leaders": equality_margin(excess)}, slack=margin)

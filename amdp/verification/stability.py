@@ -119,8 +119,8 @@ def _search(rng: np.random.Generator, starts: int) -> float:
             1.0,
         )
 
-    found = [minimize(negative, rng.normal(0.0, 2.0, 4), method="Nelder-Mead") for _ in range(starts)]
-    return max(-float(one.fun) for one in found)
+    searches = [minimize(negative, rng.normal(0.0, 2.0, 4), method="Nelder-Mead") for _ in range(starts)]
+    return max(-float(search.fun) for search in searches)
 
 
 def _strong_stability_fails(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:

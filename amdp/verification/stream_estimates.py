@@ -24,7 +24,7 @@ from amdp.verification.base import NO_FALSE_ALARM, Check, Effort, Finding, Parts
 from amdp.verification.switches import RHYTHM
 
 STEPS = 600
-SURE = 0.9  # the chance of the policy that was followed before, if it is the likely one
+LIKELY = 0.9  # the chance of the policy that was followed before, if it is the likely one
 LIMITS = (1.0, 5.0, 20.0, inf)  # of trials; without limit the counts have the means of Hedge's weights
 ROUNDING = 1e-9
 
@@ -94,16 +94,21 @@ def epochs_of(made: EpochSetup, laws: int, rng: np.random.Generator) -> Iterator
     """From every state after every policy, at the end of some epochs; the first epoch is like an episode."""
     entry, (_, states, actions) = made.entry, made.entry.kernel.shape
     every = experts(StationaryPolicies(entry.kernel, entry.initial))
-    one = one_hot(every.actions, actions)
-    for epoch, state, policy in product((1, 2), range(states), one):
+    policies = one_hot(every.actions, actions)
+    for epoch, state, policy in product((1, 2), range(states), policies):
         place = Place(epoch * made.length, state, policy)
         stop = place.time + made.length
         now = np.stack([followed(entry, place, pi, stop)[place.time :] for pi in every.actions])
         there = np.stack([plain_law(entry, pi, stop)[place.time :] for pi in every.actions])
         over = now.sum(axis=2, keepdims=True)
-        same = (one == policy).all(axis=(1, 2))
-        for chances in [SURE * same + (1.0 - SURE) / len(one), *rng.dirichlet(np.ones(len(one)), size=laws)]:
-            met, entered, usual = (np.einsum("n,nts,nsa->tsa", chances, x, one) for x in (now, over * there, there))
+        same = (policies == policy).all(axis=(1, 2))
+        for chances in [
+            LIKELY * same + (1.0 - LIKELY) / len(policies),
+            *rng.dirichlet(np.ones(len(policies)), size=laws),
+        ]:
+            met, entered, usual = (
+                np.einsum("n,nts,nsa->tsa", chances, x, policies) for x in (now, over * there, there)
+            )
             yield Epochs(met * _weights(made, Mixture(every, chances), place, rng), met, entered, usual)
 
 
@@ -122,13 +127,13 @@ def _stream_estimates(parts: Parts, effort: Effort, rng: np.random.Generator) ->
     task = Task(StationaryPolicies(Kernel.homogeneous(RHYTHM, STEPS)), STEPS)
     made, drawn = parts.stream(task), effort.samples(1)
     worst = share = off = 0.0
-    for found in epochs_of(made, drawn, rng):
-        worst = max(worst, float(found.means.max()))
-        off = max(off, float(np.abs(found.met - found.entered).max()))
+    for epoch in epochs_of(made, drawn, rng):
+        worst = max(worst, float(epoch.means.max()))
+        off = max(off, float(np.abs(epoch.met - epoch.entered).max()))
         for limit in LIMITS:
-            left = float((found.there - found.met * (1.0 - (1.0 - found.there) ** limit)).sum())
-            share = max(share, left / (found.there.size / (e * limit) + made.entry.expected_length))
-    kept = max(float(found.means.max()) for found in epochs_of(hedge_infinite(task), drawn, rng))
+            left = float((epoch.there - epoch.met * (1.0 - (1.0 - epoch.there) ** limit)).sum())
+            share = max(share, left / (epoch.there.size / (e * limit) + made.entry.expected_length))
+    kept = max(float(epoch.means.max()) for epoch in epochs_of(hedge_infinite(task), drawn, rng))
     text = (
         f"means of at most {worst:.3f} times the loss, in line with the formula to {off:.0e}; at most {share:.2f} of "
         f"what may be left out is; hedge-infinite, which follows a policy on, has means of up to {kept:.2f} times the "

@@ -102,18 +102,18 @@ class _StreamGame:
     def _recorded(self, played: Iterable[Round]) -> Iterator[Round]:
         """Pass the epochs on; the reference learns of each before the next one is played."""
         table = self.tables[:, 0].tolist()
-        for one in played:
-            entering, path = path_of(one.entering), path_of(one.segment)
-            policy, stop = one.policy.argmax(axis=1).tolist(), (one.k + 1) * EPOCH
-            if one.k == 0:
+        for record in played:
+            entering, path = path_of(record.entering), path_of(record.segment)
+            policy, stop = record.policy.argmax(axis=1).tolist(), (record.k + 1) * EPOCH
+            if record.k == 0:
                 self.comparison.add_equals("start", (entering + path)[0][0], INITIAL)
             self.plain.state = (entering + path)[0][0]
             self.comparison.add_equals("learn", self.learner.distribution.total, self.plain.estimates)
             self._compare_draws(entering, path, policy, stop)
-            self.paid.append(loss_on(entering + path, table, one.k * EPOCH))
+            self.paid.append(loss_on(entering + path, table, record.k * EPOCH))
             self.plain.learn(path, stop, self.learner.weights.values.tolist(), table)
             self.plain.move_on(policy, path, stop)
-            yield one
+            yield record
 
     def _compare_draws(self, entering: Path, path: Path, policy: list[int], stop: int) -> None:
         plain, table, start = self.plain, self.tables[:, 0].tolist(), stop - EPOCH
@@ -126,7 +126,7 @@ class _StreamGame:
         self.comparison.add_draws("play", "steps in state 0", visits_of_state_0(whole), visits_of_state_0(other))
         self.comparison.add_draws("play", "steps of a switch", len(entering), len(again[0]))
         law = plain.laws[both[0]]
-        self.comparison.add_draws("play", "rhythm", *(_in_rhythm(law, one, stop) for one in (path, again[1])))
+        self.comparison.add_draws("play", "rhythm", *(_in_rhythm(law, followed, stop) for followed in (path, again[1])))
         if path:
             i = int(self.rng.integers(len(path)))
             weight = float(self.learner.weights.values[i])

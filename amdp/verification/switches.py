@@ -94,8 +94,8 @@ def _least_times(rows: Floats, target: int) -> Floats:
     left = np.repeat(np.eye(states), actions, axis=0) - rows.reshape(-1, states)
     keep = np.repeat(np.arange(states) != target, actions)
     bounds = [(0, 0) if s == target else (0, None) for s in range(states)]
-    found = linprog(-np.ones(states), left[keep], np.ones(keep.sum()), bounds=bounds)
-    return np.asarray(found.x, dtype=np.float64)
+    solution = linprog(-np.ones(states), left[keep], np.ones(keep.sum()), bounds=bounds)
+    return np.asarray(solution.x, dtype=np.float64)
 
 
 def _first_passages(rows: Floats, times: Floats, target: int, longest: int) -> Floats:

@@ -76,8 +76,8 @@ def value(p: Floats, policy: Actions, costs: Floats) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class _Seen:
-    """One round."""
+class _Round:
+    """What was played in a round, and its estimate."""
 
     policy: Actions
     optimistic: Floats  # the kernel of the leader
@@ -94,7 +94,7 @@ def game(parts: Parts, rounds: int, rng: np.random.Generator) -> RegretTerms:
     learner, plain = parts.ftpl(rate, limit), reference.over_sets(SHAPE, INITIAL, rate, limit, rounds, DELTA, SCALE)
     means = rng.uniform(size=SHAPE)
     distribution: Any = learner.start(domain, rng)
-    seen: list[_Seen] = []
+    seen: list[_Round] = []
     shortfall = 0.0
     for _ in range(rounds):
         table = (rng.random(SHAPE) < means).astype(np.float64)
@@ -108,7 +108,7 @@ def game(parts: Parts, rounds: int, rng: np.random.Generator) -> RegretTerms:
         weights = learner.weigh(distribution, segment, rng)
         estimate = learner.learn(distribution, Bandit.reveal(table, segment, weights)).total - distribution.total
         distribution = learner.learn(learner.observe(distribution, segment), Bandit.reveal(table, segment, weights))
-        seen.append(_Seen(policy, optimistic, table, estimate, _plain_estimate(plain, world, table, rng)))
+        seen.append(_Round(policy, optimistic, table, estimate, _plain_estimate(plain, world, table, rng)))
         path = list(zip(segment.states.tolist(), segment.actions.tolist(), strict=True))
         plain.learn(path, weights.values.tolist(), table.tolist())
         plain.observe(path)
@@ -132,17 +132,18 @@ def _plain_estimate(plain: reference.Episodes, world: SmallWorld, table: Floats,
     return estimate
 
 
-def _terms(world: SmallWorld, seen: list[_Seen], shortfall: float, width: float) -> RegretTerms:
-    total = np.sum([one.table for one in seen], axis=0)
+def _terms(world: SmallWorld, seen: list[_Round], shortfall: float, width: float) -> RegretTerms:
+    total = np.sum([played.table for played in seen], axis=0)
     at_best = occupancies(world.p, leaders(world.p, total[None]))[0]
     sums = np.zeros(3)
-    for one in seen:
-        real, dreamed = value(world.p, one.policy, one.table), value(one.optimistic, one.policy, one.table)
-        hoped = value(one.optimistic, one.policy, one.estimate)
-        sums += (real - dreamed, dreamed - hoped, hoped - float((at_best * one.estimate).sum()))
-    bias2 = sum(float((at_best * (one.estimate - one.table)).sum()) for one in seen)
-    unforeseen = np.array([float((at_best * (one.estimate - one.other)).sum()) for one in seen])
-    regret = sum(value(world.p, one.policy, one.table) for one in seen) - float((at_best * total).sum())
+    for played in seen:
+        true = value(world.p, played.policy, played.table)
+        optimistic = value(played.optimistic, played.policy, played.table)
+        estimated = value(played.optimistic, played.policy, played.estimate)
+        sums += (true - optimistic, optimistic - estimated, estimated - float((at_best * played.estimate).sum()))
+    bias2 = sum(float((at_best * (played.estimate - played.table)).sum()) for played in seen)
+    unforeseen = np.array([float((at_best * (played.estimate - played.other)).sum()) for played in seen])
+    regret = sum(value(world.p, played.policy, played.table) for played in seen) - float((at_best * total).sum())
     error, bias1, est_reg = sums.tolist()
     return RegretTerms(error, bias1, est_reg, bias2, regret, unforeseen, shortfall, width)
 
@@ -153,10 +154,10 @@ def _unknown_terms(parts: Parts, effort: Effort, rng: np.random.Generator) -> Fi
     rate, limit = laplace_rate(domain, ROUNDS), resampling_limit(domain, ROUNDS)
     allowed = 2.0 * STEPS * (1.0 + log(PAIRS)) / rate + 3.0 * rate * STEPS**2 * PAIRS * ROUNDS
     allowed += 8.0 * DELTA * ROUNDS * STEPS * limit
-    means = {name: float(np.mean([getattr(one, name) for one in games])) for name in TERMS}
-    differences = np.concatenate([one.unforeseen for one in games])
+    means = {name: float(np.mean([getattr(terms, name) for terms in games])) for name in TERMS}
+    differences = np.concatenate([terms.unforeseen for terms in games])
     chance = min(p_values.symmetric(differences, 1.0), p_values.symmetric(np.sign(differences), 1.0))
-    width, shortfall = np.array([one.width for one in games]), max(one.shortfall for one in games)
+    width, shortfall = np.array([terms.width for terms in games]), max(terms.shortfall for terms in games)
     text = (
         f"Error {means['error']:.2f}, Bias1 {means['bias1']:.2f}, EstReg {means['est_reg']:.2f} (its bound "
         f"{allowed:.0f} is not judged: no learner loses more than {STEPS * ROUNDS}), Bias2 {means['bias2']:.2f} "

@@ -23,7 +23,7 @@ from amdp.experiments.spec import Planned, Role, Spec
 from amdp.experiments.storage import Store
 from amdp.report import Look, MeanBand, MedianBand, Results, Written, write
 from amdp.report import figures as drawn
-from amdp.report.drawing import LONGEST, label_of, style
+from amdp.report.drawing import MAX_LABEL, label_of, style
 from amdp.report.figures import FORMATS, KINDS, pictures_of
 from amdp.report.markup import Table, comma_separated, latex, markdown
 from amdp.report.page import progress
@@ -95,7 +95,7 @@ def test_nothing_that_was_asked_for_is_dropped(tmp_path: Path) -> None:
     assert [len(part) for part in (results.finished, results.failed, results.missing)] == [5, 1, 2]
     assert results.asked == len(spec.plans)
     assert results.waiting
-    assert results.strangers == 1
+    assert results.unasked == 1
     tables = {table.name: table.rows for table in gaps(results)}
     assert tables["failures"] == (("swim", "o-reps", "theory", "1", "Unsolved", "nothing to eat"),)
     assert tables["missing"] == (("swim", "ftpl", "theory", "7, 8"),)
@@ -661,5 +661,5 @@ def test_long_names_of_one_grid_keep_their_ends() -> None:
     names = [f"a learner with a very long label indeed oracle=lp multiplier={n}" for n in (1, 2)]
     short = [label_of(name) for name in names]
     assert short[0] != short[1]
-    assert all(len(name) == LONGEST for name in short)
+    assert all(len(name) == MAX_LABEL for name in short)
     assert short[0].endswith("multiplier=1")

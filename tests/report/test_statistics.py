@@ -11,8 +11,8 @@ from scipy import stats
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
 from amdp.report.statistics import (
-    DRAWS,
-    EXACT,
+    MAX_EXACT_SIGNS,
+    SIGN_DRAWS,
     MeanBand,
     MedianBand,
     exponents,
@@ -176,19 +176,19 @@ def by_scipy(differences: Floats) -> float:
 
 
 def test_sign_flips_agree_with_scipy_and_are_the_least_they_can_be() -> None:
-    differences = np.random.default_rng(12).normal(0.4, 1.0, EXACT)
+    differences = np.random.default_rng(12).normal(0.4, 1.0, MAX_EXACT_SIGNS)
     assert sign_flips(differences, np.random.default_rng(0)).p == pytest.approx(by_scipy(differences))
-    assert sign_flips(np.abs(differences), np.random.default_rng(0)).p == 2 / 2**EXACT
+    assert sign_flips(np.abs(differences), np.random.default_rng(0)).p == 2 / 2**MAX_EXACT_SIGNS
 
 
 def test_random_signs_come_near_all_signs() -> None:
     """Within 5 deviations of 20,000 draws."""
-    differences = np.random.default_rng(13).normal(0.3, 1.0, EXACT + 2)
+    differences = np.random.default_rng(13).normal(0.3, 1.0, MAX_EXACT_SIGNS + 2)
     exact = by_scipy(differences)
     found = sign_flips(differences, np.random.default_rng(14))
     assert not found.exact
-    assert abs(found.p - exact) < 5 * np.sqrt(exact / DRAWS)
-    assert sign_flips(np.ones(40), np.random.default_rng(15)).p == 1 / (DRAWS + 1)
+    assert abs(found.p - exact) < 5 * np.sqrt(exact / SIGN_DRAWS)
+    assert sign_flips(np.ones(40), np.random.default_rng(15)).p == 1 / (SIGN_DRAWS + 1)
 
 
 def test_equal_learners_are_rarely_told_apart() -> None:
