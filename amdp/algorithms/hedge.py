@@ -227,14 +227,14 @@ class Hedge:
     @classmethod
     def tuned(cls, domain: Domain, rounds: int, total_delay: int = 0, *, multiplier: float = 1.0) -> Self:
         """Delayed Hedge: rate and gamma `sqrt(S ln A / (H (SAK + D)))` [derived]; `multiplier` scales both."""
-        _require_episodes(domain)
+        bounds.require_episodes(domain, "hedge-infinite: see HedgeTuning")
         rate = multiplier * bounds.delayed_hedge_rate(domain.shape, rounds, total_delay)
         return cls(rate, ImplicitExploration(rate))
 
     @classmethod
     def exact(cls, domain: Domain, rounds: int, total_delay: int = 0, *, multiplier: float = 1.0) -> Self:
         """The same rate with importance weighting: for known transitions, where the chances are exact [derived]."""
-        _require_episodes(domain)
+        bounds.require_episodes(domain, "hedge-infinite: see HedgeTuning")
         if not isinstance(domain.dynamics, SingleKernel):
             raise InvalidInput(f"exact weights need a kernel, not {describe(domain)}; over a box use Hedge.tuned")
         return cls(multiplier * bounds.delayed_hedge_rate(domain.shape, rounds, total_delay), ImportanceWeighting())
@@ -275,13 +275,6 @@ class Hedge:
             return None
         gamma = getattr(self.estimator, "gamma", 0.0)
         return bounds.hedge(domain.shape, rounds, self.rate, count_policies(domain), gamma, waited)
-
-
-def _require_episodes(domain: Domain) -> None:
-    if isinstance(domain, StationaryPolicies):
-        raise InvalidInput(
-            "these parameters are for episodes; in a stream of steps use hedge-infinite: see HedgeTuning"
-        )
 
 
 def _deciding(domain: Domain) -> Bools:

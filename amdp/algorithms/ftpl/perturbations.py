@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from amdp import kernels
+from amdp.algorithms.bounds import require_noise_rate
 from amdp.arrays import Costs, Floats, step_major
-from amdp.errors import InvalidInput
 from amdp.kernels.layout import lanes
 
 Fill = Callable[[Floats, Floats], Any]  # center [h, j] and fresh noise, into out [h, n, j]
@@ -23,7 +23,7 @@ class Perturbation(ABC):
     rate: float
 
     def __post_init__(self) -> None:
-        require_rate(self.rate)
+        require_noise_rate(self.rate)
 
     @abstractmethod
     def filler(self, rng: np.random.Generator) -> Fill:
@@ -86,9 +86,3 @@ class Gaussian(Perturbation):
             out += center[:, None]
 
         return fill
-
-
-def require_rate(rate: object) -> None:
-    """Refuse a rate that is not positive and finite."""
-    if not isinstance(rate, int | float | np.floating) or not 0.0 < rate < np.inf:
-        raise InvalidInput(f"rate = {rate!r}; it must be above 0 and finite")

@@ -25,9 +25,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from amdp.algorithms.bounds import require_rounds
+from amdp.algorithms.bounds import require_noise_rate, require_rounds
 from amdp.algorithms.estimators.feedback import Feedback, FullInformation, Weights
-from amdp.algorithms.ftpl.perturbations import require_rate
 from amdp.algorithms.streams.steps import StreamBound, choice, stationary, step_of, stream, whole_table
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies
@@ -77,7 +76,7 @@ class WalkingLeader:
     feedback: ClassVar[type] = FullInformation
 
     def __post_init__(self) -> None:
-        require_rate(self.rate)
+        require_noise_rate(self.rate)
 
     @classmethod
     def tuned(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:

@@ -14,9 +14,8 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
-from amdp.algorithms.bounds import require_rounds
+from amdp.algorithms.bounds import require_noise_rate, require_rounds
 from amdp.algorithms.estimators.feedback import Feedback, FullInformation, Weights
-from amdp.algorithms.ftpl.perturbations import require_rate
 from amdp.algorithms.streams.steps import Luck, StreamBound, choice, require_now, stationary, step_of, whole_table
 from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.arrays import Actions, Floats, Policies, one_hot
@@ -51,7 +50,7 @@ class Engine(ABC):
     rate: float
 
     def __post_init__(self) -> None:
-        require_rate(self.rate)
+        require_noise_rate(self.rate)
 
     @abstractmethod
     def start(self, domain: StationaryPolicies, rng: np.random.Generator) -> Leader:

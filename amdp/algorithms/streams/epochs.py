@@ -22,6 +22,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from amdp.algorithms.base import DistributionWithTrials
+from amdp.algorithms.bounds import RegretBound
 from amdp.algorithms.estimators.base import WeightTimesLoss, WholeTable
 from amdp.algorithms.estimators.feedback import Bandit, Weights
 from amdp.algorithms.estimators.importance_weighting import ImportanceWeighting
@@ -127,10 +128,10 @@ def _epoch(segment: Segment) -> Epoch:
 
 
 @dataclass(frozen=True)
-class InfiniteBound:
-    """A bound on expected regret if every epoch but the first begins with a switch (`RenewedSwitching`).
+class InfiniteBound(RegretBound):
+    """A bound on expected regret in epochs of a stream, with a switch before every epoch but the first.
 
-    The estimates are `SkipSwitchWindow`, or as printed with `W = 0`.
+    Such switches are `RenewedSwitching`. The estimates are `SkipSwitchWindow`, or as printed with `W = 0`.
     """
 
     penalty: float  # FTPL: 10 S sqrt(AT ln A) / rate; Hedge: S ln A / rate
@@ -138,11 +139,6 @@ class InfiniteBound:
     switching: float  # (J - 1) C, paid while switching
     blind: float  # (J - 1) C + JW: steps that the estimates leave out
     resampling: float = 0.0  # FTPL: SAT / (e L)
-
-    @property
-    def total(self) -> float:
-        """The sum of the task."""
-        return self.penalty + self.stability + self.switching + self.blind + self.resampling
 
 
 # --- tuning -----------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from amdp.algorithms.bounds import MOST_EXPLORATION, over, require_rate, require_rounds
+from amdp.algorithms.bounds import MOST_EXPLORATION, RegretBound, over, require_rate, require_rounds
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
 from amdp.algorithms.streams.steps import stationary
 from amdp.algorithms.task import Task
@@ -36,19 +36,14 @@ from amdp.model.segments import Segment, Shape
 
 
 @dataclass(frozen=True)
-class ErgodicBound:
-    """A bound on expected regret, term by term; it holds for any rate."""
+class ErgodicBound(RegretBound):
+    """A bound on expected regret over an ergodic kernel."""
 
     penalty: float  # of not knowing the best action
     stability: float  # what the moves of the weights cost, late feedback included
     exploration: float  # steps that are played at random
     tracking: float  # how far the state is from where its policy would have it
     start: float  # of the learner and of the best policy, and steps without estimates
-
-    @property
-    def total(self) -> float:
-        """The sum of the task."""
-        return self.penalty + self.stability + self.exploration + self.tracking + self.start
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from amdp.algorithms import bounds
+from amdp.algorithms.bounds import require_noise_rate
 from amdp.algorithms.estimators.feedback import Feedback, FullInformation, Weights
-from amdp.algorithms.ftpl.perturbations import require_rate
 from amdp.algorithms.streams.entering import Engine, SwitchingLeader
 from amdp.algorithms.streams.steps import Luck, stream, whole_table
 from amdp.algorithms.task import Task
@@ -106,7 +106,7 @@ class LazyLeader:
     feedback: ClassVar[type] = FullInformation
 
     def __post_init__(self) -> None:
-        require_rate(self.rate)
+        require_noise_rate(self.rate)
 
     @classmethod
     def tuned(

@@ -5,6 +5,7 @@ from typing import Protocol, Self, cast
 
 import numpy as np
 
+from amdp.algorithms.bounds import RegretBound
 from amdp.algorithms.estimators.feedback import Feedback, FullInformation
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies, floats, refuse
@@ -28,18 +29,13 @@ class Stepped(Protocol):
 
 
 @dataclass(frozen=True)
-class StreamBound:
-    """A bound on expected regret against the best stationary policy, term by term."""
+class StreamBound(RegretBound):
+    """A bound on regret against the best stationary policy, for learners that choose anew in each step."""
 
     penalty: float  # the noise, or the number of experts, over the rate
     stability: float  # what the moves of the distribution cost
     catching: float  # steps on the way from one expert to the next
     prefix: float = 0.0  # steps of the best policy that no expert follows
-
-    @property
-    def total(self) -> float:
-        """The sum of the task."""
-        return self.penalty + self.stability + self.catching + self.prefix
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from amdp.algorithms.named import epoch_learner, learner
 from amdp.algorithms.streams.epochs import (
     FtplTuning,
     HedgeTuning,
+    InfiniteBound,
     ReplayedResampling,
     SkipSwitchWindow,
     Tuning,
@@ -285,6 +286,7 @@ def test_the_printed_algorithms_have_names() -> None:
     assert ftpl.learner == Ftpl(Laplace(wanted.rate), GeometricResampling(wanted.limit), TryAll())
     assert ftpl.bound == wanted.bound
     assert hedge.learner == Hedge(HedgeTuning.practical(entry, 10).rate, ImportanceWeighting())
+    assert isinstance(hedge.bound, InfiniteBound)
     assert hedge.bound.blind == hedge.bound.switching == pytest.approx(9 * entry.expected_length)
     for made in (ftpl, hedge):
         assert isinstance(made.entry, RenewedSwitching)
