@@ -23,7 +23,7 @@ class Setting(StrEnum):
 
 
 class Feedback(StrEnum):
-    """What a learner is told."""
+    """What a learner sees of the losses."""
 
     FULL = "full"
     BANDIT = "bandit"

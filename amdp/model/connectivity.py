@@ -1,4 +1,4 @@
-"""What a homogeneous kernel is like: who reaches whom, how fast, in which rhythm, and where one can wait.
+"""Structure of a homogeneous kernel: communication, diameter, period, and pairs at which one can wait.
 
 The union graph has an edge `s -> y` if some action leads from `s` to `y` with a positive chance.
 A row of zeros offers no way on, so its action is never taken.
@@ -53,7 +53,7 @@ class Diameter:
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """All findings about one kernel and one initial state; made to be printed."""
+    """Communication, diameter, period and parking pairs of one kernel, with an initial state; made to be printed."""
 
     shape: Shape
     initial: int
@@ -79,7 +79,7 @@ class Diagnosis:
 
 
 def summary(kernel: SingleKernel, initial: int = 0) -> Diagnosis:
-    """Everything below, gathered; nearly all of the time goes into the diameter."""
+    """All that this module computes about a kernel; nearly all of the time goes into the diameter."""
     found = communication(kernel)
     return Diagnosis(
         kernel.shape,

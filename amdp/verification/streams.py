@@ -294,7 +294,7 @@ def _hedge_inequality(parts: Parts, effort: Effort, rng: np.random.Generator) ->
         best = rng.random(world.domain.shape)
         for _ in range(rounds):
             table = (rng.random(world.domain.shape) < best).astype(np.float64)
-            losses = distribution.experts.pay(table)
+            losses = distribution.listed.expected_losses(table)
             chances = distribution.mixture.chances
             paid, squared = paid + float(chances @ losses), squared + float(chances @ losses**2)
             totals += losses

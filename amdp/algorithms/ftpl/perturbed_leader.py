@@ -41,7 +41,7 @@ class PerturbedLeader:
 
     @property
     def domain(self) -> Domain:
-        """The policies that are drawn from."""
+        """The domain of the planner."""
         return self.planner.domain
 
     @cached_property
@@ -80,7 +80,7 @@ class PerturbedLeader:
 
 @dataclass(frozen=True, eq=False)
 class StubbornLeader(PerturbedLeader):
-    """A perturbed leader that plays with the same noise all its life; its resampling trials are fresh."""
+    """A perturbed leader that plays with the same noise in every round; that of its resampling trials is fresh."""
 
     noise: Floats = field(repr=False, kw_only=True)  # [h, s, a]
 
@@ -166,7 +166,7 @@ class LiteralFtpl(Ftpl):
     """
 
     def start(self, domain: Domain, rng: np.random.Generator) -> StubbornLeader:
-        """Draw the noise of a lifetime."""
+        """Draw the noise, once for the whole game."""
         nothing = np.zeros(domain.shape)
         noise = self.perturbation.perturbed(nothing, 1, rng)[0]
         return StubbornLeader(bind(self.oracle, domain), self.perturbation, nothing, noise=noise)

@@ -19,7 +19,7 @@ from amdp.model.segments import Shape
 
 
 def full(shape: Shape, rounds: int, rate: float, exploration: float = 0.0, waited: int = 0) -> Bound:
-    """`H ln A / rate + rate K c / 2 + rate D c`, `c = sum_n n^2`: the losses themselves are told [derived].
+    """`H ln A / rate + rate K c / 2 + rate D c`, `c = sum_n n^2`: with full information [derived].
 
     Choices that are even with chance `exploration` add `exploration K sum_n n`, here and below.
     """
@@ -43,9 +43,9 @@ def implicit(
     if gamma == 0.0:
         return None
     steps, states, actions = shape
-    told = full(shape, rounds, rate, exploration, waited)
+    exact = full(shape, rounds, rate, exploration, waited)
     biased = gamma * steps * states * actions * rounds
-    return Bound(told.penalty, told.stability / gamma, told.bias + biased, told.waiting)
+    return Bound(exact.penalty, exact.stability / gamma, exact.bias + biased, exact.waiting)
 
 
 def importance(shape: Shape, rounds: int, rate: float, least: float, exploration: float = 0.0) -> Bound | None:

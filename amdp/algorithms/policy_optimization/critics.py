@@ -100,7 +100,7 @@ class DilatedBonus:
         B[h,s,a] = b[h,s] + (1 + 1/H) greatest expectation of <pi, B[h+1]>
 
     `u` and `w` are the greatest and the least chance of a pair. The recursion and the sign in words agree with
-    public code [confirmed]; the code itself adds `B` where its own text subtracts it. With late feedback, which the
+    public code [confirmed]; the code itself adds `B` where its own text subtracts it. With delayed feedback, which the
     source does not treat, the bonus of a round comes with its losses.
     """
 

@@ -51,7 +51,7 @@ class LocalWeights:
     """A product of distributions: one over the actions of each step and state."""
 
     used: Domain  # what weights and bonuses rely on
-    gathered: Dynamics = field(repr=False)  # all that is known; `used` may lag behind
+    gathered: Dynamics = field(repr=False)  # with all observations; those of `used` may be older
     rate: float
     exploration: float
     total: Floats = field(repr=False)  # [h, s, a], the sum of the scores
@@ -100,20 +100,20 @@ class PolicyOptimization:
         return self.estimator.feedback
 
     def start(self, domain: Domain, rng: np.random.Generator) -> LocalWeights:
-        """Every action alike."""
+        """The uniform policy."""
         require_episodes(domain)
         compiled(domain.dynamics)
         return LocalWeights(domain, domain.dynamics, self.rate, self.exploration, np.zeros(domain.shape))
 
     def observe(self, distribution: LocalWeights, segment: Segment) -> LocalWeights:
-        """Remember what was played, and narrow the dynamics."""
+        """Keep the policy that was played, and narrow the dynamics."""
         gathered, used = distribution.gathered.narrow(segment), distribution.used
         taken = self.refresh.refreshed(used.dynamics, gathered)
         domain = used if taken is used.dynamics else MarkovPolicies(taken, used.initial)
         return replace(distribution, used=domain, gathered=gathered, played=distribution.playing)
 
     def weigh(self, distribution: LocalWeights, segment: Segment, rng: np.random.Generator) -> Weights:
-        """As its estimator does, with what the critic wants to keep of the round."""
+        """The weights of its estimator, with what the critic keeps of the round."""
         weights = self.estimator.weigh(distribution.playing, segment, rng)
         return KeptWeights.of(weights, self.critic.keep(distribution.playing))
 
@@ -125,7 +125,7 @@ class PolicyOptimization:
         return replace(distribution, total=distribution.total + scores)
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | None:
-        """What theory allows after `rounds`; None where no explicit bound is known: boxes, bonuses, late O-SSP."""
+        """What theory allows after `rounds`; None where no explicit one is known: boxes, bonuses, O-SSP with delays."""
         if not isinstance(domain, MarkovPolicies) or not isinstance(domain.dynamics, SingleKernel):
             return None
         if not isinstance(self.critic, Evaluation):

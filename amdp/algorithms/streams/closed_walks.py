@@ -37,7 +37,7 @@ from amdp.model.walk_graphs import ClosedWalk, Closing, Pursuit, WalkGraph
 
 @dataclass(frozen=True, eq=False)
 class LeadingWalk:
-    """The closed walk that leads, and how far the way to it has come."""
+    """The state of `WalkingLeader`: the closed walk that leads, and how far the path to it has come."""
 
     domain: StationaryPolicies
     graph: WalkGraph
@@ -51,16 +51,16 @@ class LeadingWalk:
 
     @property
     def leader(self) -> ClosedWalk:
-        """The cheapest walk."""
+        """The closed walk that is cheapest for the perturbed losses."""
         return self.pursuit.walk
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The next move `[s, a]`, without luck."""
+        """The policy `[s, a]` of the next step; it needs no random number."""
         _, states, actions = self.domain.shape
         return choice(states, actions, self.state, self.pursuit.action(self.time))
 
     def led(self) -> Self:
-        """Look for the leader; if it is a new one, turn to it at once."""
+        """With the leader found again; if it is another walk, the path to it begins at once."""
         leader, bounds = self.graph.cheapest(self.perturbed, self.closing, self.bounds)
         if leader.same_as(self.leader):
             return replace(self, bounds=bounds)
@@ -86,31 +86,31 @@ class WalkingLeader:
         return cls(multiplier * sqrt(noise / (require_rounds(rounds) * (1 + graph.critical))))
 
     def start(self, domain: Domain, rng: np.random.Generator) -> LeadingWalk:
-        """Draw the noise of a lifetime; it alone decides."""
-        graph, told = certain_moves(domain), stationary(domain)
+        """Draw the noise of the whole game; before the first losses it alone decides."""
+        graph, known = certain_moves(domain), stationary(domain)
         closing = graph.closing(self.longest)
         noise = rng.exponential(1.0 / self.rate, size=(closing.rows, *domain.shape[1:]))
         unknown = np.full((len(closing.lengths), len(closing.starts)), -np.inf)
         leader, bounds = graph.cheapest(-noise, closing, unknown)
-        pursuit = graph.pursue(leader, 0, told.initial)
-        return LeadingWalk(told, graph, closing, -noise, bounds, pursuit, 0, told.initial)
+        pursuit = graph.pursue(leader, 0, known.initial)
+        return LeadingWalk(known, graph, closing, -noise, bounds, pursuit, 0, known.initial)
 
     def observe(self, distribution: LeadingWalk, segment: Segment) -> LeadingWalk:
-        """One step on."""
+        """The state after one more step."""
         step = step_of(segment)
         return replace(distribution, time=step.time + 1, state=step.reached)
 
     def weigh(self, distribution: LeadingWalk, segment: Segment, rng: np.random.Generator) -> Weights:
-        """Nothing to weigh."""
+        """No weights: full information needs none."""
         return Weights(np.empty(0))
 
     def learn(self, distribution: LeadingWalk, feedback: Feedback) -> LeadingWalk:
-        """Add the losses; as long as the leader pays nothing, it leads, since all others only get dearer."""
+        """Add the losses; a leader that incurs none stays, since no other walk becomes cheaper."""
         table, time = whole_table(feedback)[0], step_of(feedback.segment).time
         perturbed = distribution.perturbed.copy()
         perturbed[distribution.closing.places(time)] += table
-        heard = replace(distribution, perturbed=perturbed)
-        return heard.led() if table[distribution.leader.pair(time)] > 0.0 else heard
+        updated = replace(distribution, perturbed=perturbed)
+        return updated.led() if table[distribution.leader.pair(time)] > 0.0 else updated
 
     def bound(self, domain: Domain, rounds: int) -> StreamBound:
         """`S (1 + ln(nSA)) / rate + rate T (1 + d) + d + S` with `n` lengths of walks, for any rate [derived].
@@ -125,13 +125,13 @@ class WalkingLeader:
 
 
 def certain_moves(domain: Domain) -> WalkGraph:
-    """The graph of a domain of stationary policies."""
-    told = stationary(domain)
-    return WalkGraph.of(told.dynamics, told.initial)
+    """The graph of the deterministic transitions of a domain of stationary policies."""
+    known = stationary(domain)
+    return WalkGraph.of(known.dynamics, known.initial)
 
 
 def _numbers(graph: WalkGraph, closing: Closing) -> int:
-    """How many numbers the noise has at each place of a walk."""
+    """The number of noise variables at each place of a walk."""
     return len(closing.lengths) * graph.following.size
 
 

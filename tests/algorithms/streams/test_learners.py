@@ -152,7 +152,7 @@ def test_hedge_keeps_the_weights_of_the_textbook() -> None:
         )
         total[visit.segment.places] += weights.values * game.table(k)[visit.segment.places]
         place = visit.place
-    every = distribution.experts.actions
+    every = distribution.listed.actions
     unrolled = np.repeat(every[:, None], 60, axis=1)
     paid = evaluate(domain, unrolled, np.repeat(total[None], len(every), axis=0))
     assert_allclose(distribution.mixture.chances, softmax(-tuning.rate * paid))
