@@ -15,14 +15,14 @@ from amdp.model.domains import Domain
 ROUNDS = 100  # for which a learner is tuned when it is only asked whether it would play
 
 
-class Setting(StrEnum):
+class PlayKind(StrEnum):
     """How play goes on after a round."""
 
     EPISODES = "episodes"
     STREAM = "one stream"
 
 
-class Feedback(StrEnum):
+class FeedbackKind(StrEnum):
     """What a learner sees of the losses."""
 
     FULL = "full"
@@ -72,9 +72,9 @@ class Row:
 
     name: str
     learner: str  # its short name
-    setting: Setting
+    setting: PlayKind
     transitions: Transitions
-    feedback: Feedback
+    feedback: FeedbackKind
     regret: str
     exponent: float  # of K or T in that bound
     method: Method
@@ -97,16 +97,16 @@ class Row:
 class LowerBound:
     """What no learner can beat."""
 
-    setting: Setting
+    setting: PlayKind
     transitions: Transitions
-    feedback: Feedback
+    feedback: FeedbackKind
     regret: str
     reference: str
 
 
-_E, _S = Setting.EPISODES, Setting.STREAM
+_E, _S = PlayKind.EPISODES, PlayKind.STREAM
 _KNOWN, _UNKNOWN, _COMMUNICATING = Transitions.KNOWN, Transitions.UNKNOWN, Transitions.COMMUNICATING
-_BANDIT, _FULL, _DELAYED = Feedback.BANDIT, Feedback.FULL, Feedback.DELAYED
+_BANDIT, _FULL, _DELAYED = FeedbackKind.BANDIT, FeedbackKind.FULL, FeedbackKind.DELAYED
 _POLY, _ORACLE, _EXP = Efficiency.POLYNOMIAL, Efficiency.ORACLE, Efficiency.EXPONENTIAL
 _PAPER, _SOURCE = Provenance.PAPER, Provenance.SOURCE
 _VARIANT, _GUESS = Provenance.VARIANT, Provenance.RECONSTRUCTION

@@ -79,8 +79,8 @@ class Closing(NamedTuple):
 
     def places(self, time: int) -> Whole:
         """The rows that belong to a step, one for each length."""
-        found: Whole = self.lengths * (self.lengths - 1) // 2 + time % self.lengths
-        return found
+        rows: Whole = self.lengths * (self.lengths - 1) // 2 + time % self.lengths
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +94,7 @@ class WalkGraph:
     @classmethod
     def of(cls, kernel: SingleKernel, initial: int = 0) -> Self:
         """The graph of a homogeneous kernel; refused if its moves are uncertain or some state is out of reach."""
-        found = communication(kernel)
+        connected = communication(kernel)
         rows = rows_of(kernel) > 0
         require_index("initial", initial, len(rows))
         successors = rows.sum(axis=2)
@@ -103,8 +103,8 @@ class WalkGraph:
             raise InvalidInput(
                 f"closed walks need certain moves: pair (s={s}, a={a}) leads to {successors[s, a]} states"
             )
-        if found.unreachable_pair:
-            s, y = found.unreachable_pair
+        if connected.unreachable_pair:
+            s, y = connected.unreachable_pair
             raise InvalidInput(f"closed walks cannot be caught: state {s} never leads to state {y}; see communication")
         return cls(rows.argmax(axis=2), initial, period(kernel))
 

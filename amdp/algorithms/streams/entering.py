@@ -125,16 +125,16 @@ class Ways:
             return int(self.entry.routes.actions[entering.goal, entering.left - 1, state])
         return int(self.entry.diameter.actions[self.entry.routes.parked, state])
 
-    def differ(self, one: Actions, other: Actions) -> bool:
+    def differ(self, first: Actions, other: Actions) -> bool:
         """Whether two policies differ in a state that can be visited again."""
         inside = self.entry.kernel.shape[1]
-        return not np.array_equal(one[:inside], other[:inside])
+        return not np.array_equal(first[:inside], other[:inside])
 
     def _law(self, policy: Actions, time: int) -> Floats:
         """The law `[s]` of the state at a step, if the policy had been followed from the start."""
         moves = chains(self._rows, one_hot(policy, self.domain.shape[2])[None])
-        found: Floats = laws(moves, self.domain.initial, time, time + 1)[0, 0, : self.entry.kernel.shape[1]]
-        return found
+        law: Floats = laws(moves, self.domain.initial, time, time + 1)[0, 0, : self.entry.kernel.shape[1]]
+        return law
 
     @cached_property
     def _rows(self) -> Floats:

@@ -324,13 +324,13 @@ def _diameter(entry: PolicySwitching) -> float:
     return max(1.0, entry.diameter.value)
 
 
-def _epochs(steps: int, wanted: float, given: int | None) -> int:
+def _epochs(steps: int, wanted: float, requested: int | None) -> int:
     """How many epochs are played: all but the last of equal length."""
-    if given is not None:
-        require_whole("epochs", given)
-        if not 1 <= given <= steps:
-            raise InvalidInput(f"epochs = {given}; give between 1 and {steps}, the number of steps")
-    length = ceil(steps / (given or min(max(1, round(wanted)), steps)))
+    if requested is not None:
+        require_whole("epochs", requested)
+        if not 1 <= requested <= steps:
+            raise InvalidInput(f"epochs = {requested}; give between 1 and {steps}, the number of steps")
+    length = ceil(steps / (requested or min(max(1, round(wanted)), steps)))
     return ceil(steps / length)
 
 

@@ -93,8 +93,8 @@ class MdpE:
     def tuned(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
         """The rate that balances the bound; with one state, `sqrt(8 ln A / T)`."""
         known = stationary(domain)
-        found = require_mixing(known.dynamics)
-        return cls(multiplier * sqrt(log(known.shape[2]) / (require_rounds(rounds) * _unrest(found))))
+        mixing = require_mixing(known.dynamics)
+        return cls(multiplier * sqrt(log(known.shape[2]) / (require_rounds(rounds) * _unrest(mixing))))
 
     @property
     def feedback(self) -> type:
@@ -130,14 +130,14 @@ class MdpE:
         if waited:
             return None
         known = stationary(domain)
-        found = require_mixing(known.dynamics)
-        spread = _spread(found)
+        mixing = require_mixing(known.dynamics)
+        spread = _spread(mixing)
         return ErgodicBound(
             over(log(known.shape[2]), self.rate),
             self.rate * rounds * spread**2 / 8.0,
             0.0,
-            self.rate * rounds * (_unrest(found) - spread**2 / 8.0),
-            2.0 * found.memory if known.shape[1] > 1 else 0.0,
+            self.rate * rounds * (_unrest(mixing) - spread**2 / 8.0),
+            2.0 * mixing.memory if known.shape[1] > 1 else 0.0,
         )
 
 
@@ -187,26 +187,26 @@ class MdpExp3:
         `mu(s_t) >= beta / 2`. The state counts the steps in which it was less.
         """
         known = stationary(domain)
-        found = require_mixing(known.dynamics)
+        mixing = require_mixing(known.dynamics)
         require_visits(known.dynamics)
         beta = least_visits(known.dynamics).value
-        actions, slow = known.shape[2], max(1.0, found.time)
+        actions, slow = known.shape[2], max(1.0, mixing.time)
         wanted = multiplier * sqrt(beta * log(actions) / (slow**3 * actions * require_rounds(rounds)))
         share = 2.0 * (2.0 * slow + 3.0) * actions / beta  # of the exploration, for a rate of 1
         rate = min(wanted, MOST_EXPLORATION / share)
-        return cls(rate, min(MOST_EXPLORATION, share * rate), _lookback(found, rounds))
+        return cls(rate, min(MOST_EXPLORATION, share * rate), _lookback(mixing, rounds))
 
     @classmethod
     def balanced(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
         """The same `N`, no exploration, and the rate that balances the bound, whose proof does without exploration."""
         known = stationary(domain)
-        found, (_, states, actions) = require_mixing(known.dynamics), known.shape
+        mixing, (_, states, actions) = require_mixing(known.dynamics), known.shape
         require_visits(known.dynamics)
-        lookback = _lookback(found, rounds)
+        lookback = _lookback(mixing, rounds)
         floor = least_arrival(known.dynamics, lookback)
         if floor <= 0.0:
             raise InvalidInput(f"some policies miss a state for sure {lookback} steps later; use MdpExp3.tuned")
-        unrest = _noise(found, known.shape, floor, lookback) + _drift(found, states)
+        unrest = _noise(mixing, known.shape, floor, lookback) + _drift(mixing, states)
         return cls(multiplier * sqrt(log(actions) / (require_rounds(rounds) * unrest)), 0.0, lookback)
 
     @property
@@ -251,53 +251,53 @@ class MdpExp3:
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> ErgodicBound | None:
         """The bound of docs/ergodic.md; None with delays, or if a state can be missed `N` steps after any other."""
         known = stationary(domain)
-        found, (_, states, actions) = require_mixing(known.dynamics), known.shape
+        mixing, (_, states, actions) = require_mixing(known.dynamics), known.shape
         floor = least_arrival(known.dynamics, self.lookback)
         if waited or floor <= 0.0:
             return None
         several = float(states > 1)
         return ErgodicBound(
             over(log(actions), self.rate),
-            self.rate * rounds * _noise(found, known.shape, floor, self.lookback),
-            self.exploration * rounds * _spread(found),
-            rounds * (self.rate * _drift(found, states) + several * found.contraction ** (self.lookback - 1)),
-            self.lookback + several * found.memory,
+            self.rate * rounds * _noise(mixing, known.shape, floor, self.lookback),
+            self.exploration * rounds * _spread(mixing),
+            rounds * (self.rate * _drift(mixing, states) + several * mixing.contraction ** (self.lookback - 1)),
+            self.lookback + several * mixing.memory,
         )
 
 
-def _spread(found: Mixing) -> float:
+def _spread(mixing: Mixing) -> float:
     """How far apart the long-run costs of two actions of one state can be: `1 + influence memory`."""
-    return 1.0 + found.influence * found.memory
+    return 1.0 + mixing.influence * mixing.memory
 
 
-def _unrest(found: Mixing) -> float:
+def _unrest(mixing: Mixing) -> float:
     """What a rate of 1 costs a step: `R^2 / 8` in the weights, `R influence memory^2 / 4` in the state's law."""
-    spread = _spread(found)
-    return spread**2 / 8.0 + spread * found.influence * found.memory**2 / 4.0
+    spread = _spread(mixing)
+    return spread**2 / 8.0 + spread * mixing.influence * mixing.memory**2 / 4.0
 
 
-def _lookback(found: Mixing, rounds: int) -> int:
+def _lookback(mixing: Mixing, rounds: int) -> int:
     """`ceil(1 + tau ln T)`: what was before is forgotten up to `1 / T`."""
-    return ceil(1.0 + found.time * log(require_rounds(rounds)))
+    return ceil(1.0 + mixing.time * log(require_rounds(rounds)))
 
 
-def _noise(found: Mixing, shape: Shape, floor: float, lookback: int) -> float:
+def _noise(mixing: Mixing, shape: Shape, floor: float, lookback: int) -> float:
     """The second moments of estimates: of each, `(A + 2 r + S r^2) / floor`, and with the `N - 1` before it.
 
     `r = influence memory`, `floor` the least arrival. Two estimates that are `i` steps apart meet with
     `(u_i + r v_i) (u_j + r v_j)`, `j = N - i`: what was seen at the one tells about the state at the other, so that
     `u_i = min(1/floor, 1 + c^(i-1) / floor)` and `v_i = min(1/floor, S + c^(i-1) / floor)`, `c` the contraction.
     """
-    (_, states, actions), reach = shape, found.influence * found.memory
-    remembered = found.contraction ** np.arange(lookback - 1) / floor
+    (_, states, actions), reach = shape, mixing.influence * mixing.memory
+    remembered = mixing.contraction ** np.arange(lookback - 1) / floor
     meets = np.minimum(1.0 / floor, 1.0 + remembered) + reach * np.minimum(1.0 / floor, states + remembered)
     return float((actions + 2.0 * reach + states * reach**2) / floor + meets @ meets[::-1])
 
 
-def _drift(found: Mixing, states: int) -> float:
+def _drift(mixing: Mixing, states: int) -> float:
     """What a rate of 1 moves the state's law away from the stationary one, a step."""
-    reach = found.influence * found.memory
-    return states * found.influence * found.memory**2 * (1.0 + reach / 4.0)
+    reach = mixing.influence * mixing.memory
+    return states * mixing.influence * mixing.memory**2 * (1.0 + reach / 4.0)
 
 
 def _require_on_time(last: Segment | None, feedback: Feedback) -> None:
