@@ -209,7 +209,7 @@ def require_episodes(domain: Domain, instead: str) -> None:
 
 
 def chance_of_failure(rounds: int, delta: float | None) -> float:
-    """`delta`, or `1 / rounds`."""
+    """The chance `delta` that a confidence set fails; `1 / rounds` if it is None."""
     chance = 1.0 / require_rounds(rounds) if delta is None else delta
     if not 0.0 < chance <= 1.0:
         raise InvalidInput(f"delta = {chance}; it must be above 0 and at most 1")

@@ -48,7 +48,7 @@ class Life:
         return self.distribution.domain
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """One policy `[h, s, a]`."""
+        """One policy of the learner inside."""
         return self.distribution.draw(rng)
 
 
@@ -75,7 +75,7 @@ class Doubling(ABC):
         """Whether the guess proved too small."""
 
     def start(self, domain: Domain, rng: np.random.Generator) -> Life:
-        """The first life."""
+        """The first life, with the first guess."""
         return self._born(domain, rng, self.first)
 
     def observe(self, life: Life, segment: Segment) -> Life:
@@ -107,7 +107,7 @@ class UnknownRounds(Doubling):
     """Guess the number of rounds: lives of length 1, 2, 4, and so on, each tuned for its own length."""
 
     def used(self, life: Life) -> int:
-        """One round."""
+        """A round uses one of the guessed rounds."""
         return 1
 
     def is_over(self, life: Life) -> bool:
@@ -127,7 +127,7 @@ class UnknownDelay(Doubling):
         return life.outstanding
 
     def is_over(self, life: Life) -> bool:
-        """More was waited than was guessed."""
+        """Whether the rounds spent waiting exceed the guessed total delay."""
         return life.used > life.guess
 
 

@@ -40,7 +40,7 @@ class PolicyList(Protocol):
 
     @property
     def domain(self) -> Domain:
-        """What is known of their dynamics."""
+        """Their domain, with what is known of the dynamics."""
         ...
 
     @property
@@ -254,7 +254,7 @@ class Hedge:
         return replace(distribution, listed=distribution.listed.narrowed(segment), played=distribution.mixture)
 
     def weigh(self, distribution: WeightedPolicies, segment: Segment, rng: np.random.Generator) -> Weights:
-        """As its estimator does."""
+        """The weights of its estimator."""
         return self.estimator.weigh(distribution.mixture, segment, rng)
 
     def learn(self, distribution: WeightedPolicies, feedback: Feedback) -> WeightedPolicies:

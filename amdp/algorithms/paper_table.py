@@ -12,11 +12,11 @@ from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
 from amdp.model.domains import Domain
 
-ROUNDS = 100  # for which a learner is tuned when it is only asked whether it would play
+REFUSAL_ROUNDS = 100  # for which a learner is tuned when it is only asked whether it would play
 
 
 class PlayKind(StrEnum):
-    """How play goes on after a round."""
+    """Whether the world is put back to its initial state after a round."""
 
     EPISODES = "episodes"
     STREAM = "one stream"
@@ -87,7 +87,7 @@ class Row:
     def refusal(self, domain: Domain) -> str | None:
         """Why the learner would not play there; None: it would. Its own recipe is asked, so that the two agree."""
         try:
-            from_task(self.learner, Task(domain, ROUNDS))
+            from_task(self.learner, Task(domain, REFUSAL_ROUNDS))
         except InvalidInput as problem:
             return str(problem)
         return None
@@ -95,7 +95,7 @@ class Row:
 
 @dataclass(frozen=True)
 class LowerBound:
-    """What no learner can beat."""
+    """A lower bound on the regret of every learner."""
 
     setting: PlayKind
     transitions: Transitions

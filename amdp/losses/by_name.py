@@ -100,7 +100,7 @@ def standard() -> dict[str, Adversary]:
 
 
 def _nominal(task: LossTask) -> LossSequence:
-    """The world's own costs."""
+    """The nominal costs of the world in every round."""
     return task.nominal
 
 

@@ -24,9 +24,9 @@ from amdp.model.transitions import SingleKernel
 
 OVERLAP_TOLERANCE = 1e-12  # two rows that share less than this share nothing
 GAIN_TOLERANCE = 1e-12  # relative: an action must take longer by more than this to count as slower
-ERROR = 1e-9  # relative: factors that cannot prove this are replaced by an elimination
-CONDITION = 1e-14  # a system with a smaller reciprocal condition number is singular to rounding
-SIZE = 3.0  # of `Z`, in the norm of its rows, at most
+SOLVE_TOLERANCE = 1e-9  # relative: factors that cannot prove this are replaced by an elimination
+LEAST_CONDITION = 1e-14  # a system with a smaller reciprocal condition number is singular to rounding
+GREATEST_NORM = 3.0  # of `Z`, the largest sum of a row, at most
 
 
 # --- how fast ---------------------------------------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def _slower(rows: Floats, times: Floats, actions: Actions) -> Actions:
 def _times(rows: Floats, targets: NDArray[np.intp], actions: Actions) -> Floats:
     """Expected steps `[n, s]` until the targets: by factors, and where these prove too little, by elimination."""
     times = np.empty(actions.shape)
-    weak = [n for n, target in enumerate(targets) if not _solved(rows, target, actions[n], times[n]) <= ERROR]
+    weak = [n for n, target in enumerate(targets) if not _solved(rows, target, actions[n], times[n]) <= SOLVE_TOLERANCE]
     if weak:
         times[weak] = hitting_times(rows.reshape(-1, len(rows)), targets[weak], actions[weak])
     return times
@@ -237,7 +237,7 @@ class Chain:
 
     @cached_property
     def moves(self) -> Floats:
-        """`P^pi`, `[s, y]`."""
+        """The transition matrix `P^pi` `[s, y]` of the policy."""
         mixed: Floats = np.matmul(self.policy[:, None, :], self.rows)[:, 0]
         return mixed
 
@@ -267,7 +267,7 @@ class Chain:
         """About one over the condition number of `Z`: near 0, there may be several stationary laws."""
         factors, _ = self._factors
         with one_thread(factors.size):
-            return float(lapack.dgecon(factors, SIZE)[0])
+            return float(lapack.dgecon(factors, GREATEST_NORM)[0])
 
     @cached_property
     def _factors(self) -> tuple[Floats, NDArray[np.int32]]:
@@ -288,7 +288,7 @@ def long_run(kernel: SingleKernel, policy: Policies, losses: Floats) -> LongRun:
     require_distributions("policy", played, "sa")
     refuse("policy", played, (played.sum(axis=1) == 0.0)[:, None], "sa", "begins a row of zeros; a chain needs actions")
     chain = Chain(rows, played)
-    if chain.condition < CONDITION:
+    if chain.condition < LEAST_CONDITION:
         raise InvalidInput("the policy has no single stationary law: its chain has two classes that it never leaves")
     return chain.long_run(paid)
 

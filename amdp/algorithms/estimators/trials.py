@@ -169,11 +169,11 @@ class CompiledTrials:
         return policies
 
     def shared(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
-        """As `BatchedTrials` does."""
+        """The same counts as those of `BatchedTrials`."""
         return self._searched(kernels.trials.shared, segment, limit, rng)
 
     def per_step(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
-        """As `BatchedTrials` does."""
+        """The same counts as those of `BatchedTrials`."""
         return self._searched(kernels.trials.per_step, segment, limit, rng)
 
     def _searched(self, search: Callable[..., int], segment: Segment, limit: int, rng: np.random.Generator) -> Weights:

@@ -50,7 +50,7 @@ class Laplace(Perturbation):
     """The paper's noise: density `rate/2 exp(-rate |z|)`, so numpy's scale is `1/rate`."""
 
     def filler(self, rng: np.random.Generator) -> Fill:
-        """`total + z`."""
+        """Writes `center + z` with fresh noise `z` in each copy."""
         return partial(kernels.noise.add_laplace, lanes(rng), 1.0 / self.rate)
 
 
@@ -58,7 +58,7 @@ class Exponential(Perturbation):
     """Wang and Dong's noise: `z >= 0` with density `rate exp(-rate z)`, subtracted from the losses."""
 
     def filler(self, rng: np.random.Generator) -> Fill:
-        """`total - z`."""
+        """Writes `center - z` with fresh noise `z` in each copy."""
         return partial(kernels.noise.add_exponential, lanes(rng), -1.0 / self.rate)
 
 
@@ -66,7 +66,7 @@ class Gumbel(Perturbation):
     """Gumbel noise of scale `1/rate`, subtracted: over independent single choices this would be Hedge."""
 
     def filler(self, rng: np.random.Generator) -> Fill:
-        """`total - z`."""
+        """Writes `center - z` with fresh noise `z` in each copy."""
 
         def fill(center: Floats, out: Floats) -> None:
             np.subtract(center[:, None], rng.gumbel(scale=1.0 / self.rate, size=out.shape), out=out)
@@ -78,7 +78,7 @@ class Gaussian(Perturbation):
     """Normal noise of standard deviation `1/rate`."""
 
     def filler(self, rng: np.random.Generator) -> Fill:
-        """`total + z`."""
+        """Writes `center + z` with fresh noise `z` in each copy."""
 
         def fill(center: Floats, out: Floats) -> None:
             rng.standard_normal(out=out)

@@ -172,7 +172,7 @@ class LiteralFtpl(Ftpl):
         return StubbornLeader(bind(self.oracle, domain), self.perturbation, nothing, noise=noise)
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> None:
-        """None: the proof needs fresh noise."""
+        """No bound: the proof needs fresh noise in every round."""
 
 
 def follow_the_perturbed_leader(
@@ -190,12 +190,12 @@ def follow_the_perturbed_leader(
 
 
 def laplace_rate(domain: Domain, rounds: int, total_delay: int = 0) -> float:
-    """`1 / sqrt(HSA(K + D))`."""
+    """The rate of Laplace noise that the theorems give: `1 / sqrt(HSA(K + D))`."""
     steps, states, actions = domain.shape
     return 1.0 / sqrt(steps * states * actions * (require_rounds(rounds) + require_delay(total_delay)))
 
 
 def resampling_limit(domain: Domain, rounds: int) -> int:
-    """`sqrt(SAK/H)`, rounded up, at least 1."""
+    """The limit of trials that the theorems give: `sqrt(SAK/H)`, rounded up, at least 1."""
     steps, states, actions = domain.shape
     return max(1, ceil(sqrt(states * actions * require_rounds(rounds) / steps)))

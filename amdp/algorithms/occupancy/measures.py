@@ -101,7 +101,7 @@ class TiltedMeasure:
 
     @cached_property
     def projection(self) -> Projection:
-        """The measure, with its proof."""
+        """The projected occupancy measure, with the certificate of its optimality."""
         if self.stands and self.last is not None:
             return self.last
         tilt = (self.rate * self.total).reshape(*self.total.shape, *(1,) * (self.prior.ndim - 3))
@@ -155,11 +155,11 @@ class MeasureLearner(ABC):
         )
 
     def weigh(self, distribution: TiltedMeasure, segment: Segment, rng: np.random.Generator) -> Weights:
-        """As its estimator does."""
+        """The weights of its estimator."""
         return self.estimator.weigh(distribution.playing, segment, rng)
 
     def learn(self, distribution: TiltedMeasure, feedback: Feedback) -> TiltedMeasure:
-        """Add the estimate to the tilt."""
+        """Add the loss estimate to the sum that tilts the prior."""
         arrived_in = distribution.played or distribution.playing
         total = learned(self.estimator, distribution.total, feedback, arrived_in)
         return replace(distribution, total=total, stands=False)

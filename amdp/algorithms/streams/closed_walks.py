@@ -6,7 +6,7 @@ exponential number of `rate` for each `(k, j, s, a)` is drawn once, and
 
     the leader minimizes  sum_j C_k[j, e_j] - Z_k[j, e_j]  over all closed walks e.
 
-Whoever is not on the leader goes there by the shortest way, at most the critical length `d`.
+From a state that is not on the leading walk, the shortest path leads there, within the critical length `d`.
 
 **Why it seldom changes.** All walks with the pair `e_j` at place `j = t mod k` pay the same at step `t` and share the
 number `Z_k[j, e_j]`. No other walk has it, and none becomes cheaper. So the leader stays if that number exceeds its

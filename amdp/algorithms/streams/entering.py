@@ -83,7 +83,7 @@ class Entering:
 
 @dataclass(frozen=True, eq=False)
 class Ways:
-    """How a switch to a policy goes on, step by step. An entrance, to which nobody returns, takes no part in it."""
+    """How a switch to a policy goes on, step by step. An entrance, which is never visited again, takes no part."""
 
     domain: StationaryPolicies
     entry: PolicySwitching
@@ -142,7 +142,7 @@ class Ways:
 
 
 def _without_entrance(domain: StationaryPolicies) -> PolicySwitching | None:
-    """Switching between all states but the last, if that is the initial one and nobody returns to it."""
+    """Switching between all states but the last, if that is the initial one and is never visited again."""
     rows, last = rows_of(domain.dynamics), domain.shape[1] - 1
     if last == 0 or domain.initial != last or rows[:, :, last].any():
         return None
@@ -199,13 +199,13 @@ class SwitchingLeader:
         return Follower(known, ways, leader, ways.first(leader.actions), random_key, 0, known.initial)
 
     def observe(self, distribution: Follower, segment: Segment) -> Follower:
-        """One step on."""
+        """The state after one more step of the stream."""
         time, state = step_of(segment).time + 1, step_of(segment).reached
         entering = distribution.ways.went_on(distribution.entering, time, state, distribution.random_key)
         return replace(distribution, entering=entering, time=time, state=state)
 
     def weigh(self, distribution: Follower, segment: Segment, rng: np.random.Generator) -> Weights:
-        """Nothing to weigh."""
+        """No weights: full information needs none."""
         return Weights(np.empty(0))
 
     def learn(self, distribution: Follower, feedback: Feedback) -> Follower:

@@ -43,10 +43,10 @@ from amdp.oracles.base import PlanningOracle, bind
 
 POLICIES_AT_ONCE = 512  # policies whose chances are found together
 LEAST_SWITCHES = 2.0  # practical epochs last at least so many switches
-WINDOW = 2.0  # ignored steps of an epoch, in expected switches, but no more than
-WINDOW_SHARE = 3  # the third part of it
-LIMIT = 3  # practical trials, in pairs (s, a)
-PRACTICAL_RATE_FACTOR = 8.0  # practical rates, in those that balance worst cases: found by trying
+WINDOW_IN_SWITCHES = 2.0  # the ignored steps of an epoch are so many expected lengths of a switch,
+WINDOW_SHARE = 3  # but at most one third of the epoch
+PRACTICAL_TRIALS_PER_PAIR = 3  # the practical limit of trials is so many for each pair (s, a)
+PRACTICAL_RATE_FACTOR = 8.0  # practical rates are so many times those that balance worst cases: found by trying
 NO_BOUND_FOR_KEPT = "none is proved for a policy that stays and is not entered anew"
 NO_BOUND_FOR_EXACT = f"{NO_BOUND_FOR_KEPT}, nor for exact chances of being entered"
 
@@ -159,12 +159,12 @@ class Tuning(ABC):
 
     @property
     def steps(self) -> int:
-        """All steps `T`."""
+        """The number of steps `T` of the stream."""
         return self.entry.kernel.shape[0]
 
     @property
     def length(self) -> int:
-        """Steps `H` of an epoch."""
+        """The number of steps `H` of an epoch."""
         return ceil(self.steps / self.epochs)
 
     @property
@@ -241,7 +241,7 @@ class FtplTuning(Tuning):
         steps, states, actions = entry.kernel.shape
         n_epochs = _epochs(steps, _practical_epochs(entry), epochs)
         rate = multiplier * PRACTICAL_RATE_FACTOR * sqrt(2.0 / (ceil(steps / n_epochs) * states * actions))
-        return cls(entry, n_epochs, rate, _window(entry, n_epochs), LIMIT * states * actions)
+        return cls(entry, n_epochs, rate, _window(entry, n_epochs), PRACTICAL_TRIALS_PER_PAIR * states * actions)
 
     @property
     def _renewed_bound(self) -> InfiniteBound:
@@ -342,7 +342,7 @@ def _practical_epochs(entry: PolicySwitching) -> float:
 
 def _window(entry: PolicySwitching, epochs: int) -> int:
     """By when most switches are over, in epochs that are long enough for that."""
-    return min(ceil(WINDOW * entry.expected_length), ceil(entry.kernel.shape[0] / epochs) // WINDOW_SHARE)
+    return min(ceil(WINDOW_IN_SWITCHES * entry.expected_length), ceil(entry.kernel.shape[0] / epochs) // WINDOW_SHARE)
 
 
 Tuned = TypeVar("Tuned", FtplTuning, HedgeTuning)

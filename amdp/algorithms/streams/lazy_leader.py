@@ -130,7 +130,7 @@ class LazyLeader:
         return distribution.bound_to(bind(self.oracle, MarkovPolicies(narrowed, distribution.domain.initial)))
 
     def weigh(self, distribution: LazyChoice, segment: Segment, rng: np.random.Generator) -> Weights:
-        """Nothing to weigh."""
+        """No weights: full information needs none."""
         return Weights(np.empty(0))
 
     def learn(self, distribution: LazyChoice, feedback: Feedback) -> LazyChoice:
@@ -157,7 +157,7 @@ class LazyLeader:
 
 @dataclass(frozen=True)
 class LazyPolicies(LeaderScheme):
-    """FLL* over the stationary policies of an unbroken stream, with noise on all its steps.
+    """FLL* over the stationary policies of a stream of steps, with noise on all its steps.
 
     Only the losses of one step arrive at a time, so the leader changes with chance at most `rate SA`. But the noise has
     `T SA` numbers: regret of order `T^(3/4)` [derived], for kernels without a start that has mass everywhere.

@@ -1,7 +1,7 @@
 """Policy switching (Dai, Luo and Chen 2022, Algorithm 5, after Chandrasekaran and Tewari 2021).
 
-In an unbroken stream nobody is put back to the start, so a new policy `pi` begins in a wrong state. To be at step `t`
-where `pi` would have been, distributed as `mu_pi^t`, if it had been followed from the beginning:
+In a stream the state is never put back to the initial one, so a new policy `pi` begins in a wrong state. To be at step
+`t` where `pi` would have been, distributed as `mu_pi^t`, if it had been followed from the beginning:
 
 1. go to the parking state `s*` by the policy of least expected time;
 2. draw a target `g` from the state marginal of `mu_pi^{t + l*}`, the law at the time of arrival;
@@ -202,14 +202,15 @@ class PolicySwitching:
 class RenewedSwitching(PolicySwitching):
     """Enter the policy anew in every epoch but the first, even if it stays the same: the pseudo-code to the letter.
 
-    Whoever goes on with a policy is where its last states led, and a learner that saw their losses went on for a
-    reason. After a new entry the law is `mu_pi^t` whatever was seen before, at the price of one more switch.
+    The state of a policy that is followed on depends on its last states, and so does the decision to follow it on,
+    since the learner saw their losses. After a new entry the law is `mu_pi^t` whatever was seen before, at the price of
+    one more switch.
     """
 
     renews: ClassVar[bool] = True
 
     def follows(self, place: Place, policies: Policies) -> Bools:
-        """None, after the first epoch."""
+        """All policies in the first epoch, none later: they are entered anew."""
         return np.full(len(policies), place.time == 0)
 
 
