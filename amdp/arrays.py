@@ -121,13 +121,13 @@ def memory() -> int:
 
     A system that does not say how much it has is taken to have no end: it refuses what it cannot give.
     """
-    found = [ADDRESSES]
+    limits = [ADDRESSES]
     with suppress(AttributeError, OSError, ValueError):
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     for file in CONTAINERS:
         with suppress(OSError, ValueError):  # not there, or `max`
-            found.append(int(Path(file).read_text()))
-    return min(size for size in found if size > 0)
+            limits.append(int(Path(file).read_text()))
+    return min(size for size in limits if size > 0)
 
 
 def in_each_step(name: str, step: Floats, n_steps: int) -> Floats:

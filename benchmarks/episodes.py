@@ -10,6 +10,8 @@ from amdp.algorithms.base import Learner
 from amdp.algorithms.estimators.feedback import Bandit
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
+from amdp.algorithms.occupancy.recipes import o_reps, uob_reps
+from amdp.algorithms.task import Task
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
 from benchmarks import worlds
@@ -99,11 +101,11 @@ def _ftpl_shared(told: MarkovPolicies) -> Ftpl:
 
 
 def _o_reps(told: MarkovPolicies) -> MirrorDescent:
-    return MirrorDescent.o_reps(told, ROUNDS)
+    return o_reps(Task(told, ROUNDS))
 
 
 def _uob_reps(told: MarkovPolicies) -> MirrorDescent:
-    return MirrorDescent.uob_reps(told, ROUNDS)
+    return uob_reps(Task(told, ROUNDS))
 
 
 def _few(effort: Effort) -> Effort:

@@ -246,7 +246,7 @@ from pathlib import Path
 from amdp import losses
 from amdp.errors import AmdpError
 from amdp.experiments.match import checksum
-from amdp.experiments.plan import recalled
+from amdp.experiments import manifest
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
 from amdp.instances import load, read_prism
@@ -263,7 +263,7 @@ readers = {
     "toml": (
         Spec.load,
         checksum,
-        lambda _: recalled(folder),
+        lambda _: manifest.load(folder),
         lambda _: store.prepare("", b""),
         lambda _: store.read("ab" + 30 * "0"),
     ),

@@ -1,39 +1,46 @@
-"""What theory gives the rivals of FTPL: rates, explicit bounds on expected regret, and orders of growth.
+"""What theory says of learners in episodes: learning rates, explicit bounds on expected regret, orders of growth.
 
 `H` steps, `S` states, `A` actions, `K` rounds, `D` total delay. The tags say where a formula comes from: [confirmed] it
 agrees with a public text of its source, [from memory] of the source, [derived] from first principles or by inverting a
 bound, so that constants may differ from the source.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from math import e, log, sqrt
 
 import numpy as np
 
+from amdp.arrays import require_whole
 from amdp.errors import InvalidInput
+from amdp.model.domains import Domain, StationaryPolicies
 from amdp.model.segments import Shape
 
 MOST_EXPLORATION = 0.5  # the share of choices that tunings spread evenly
 
 
 @dataclass(frozen=True)
-class Bound:
-    """A bound on expected regret, term by term; it holds for any rate."""
-
-    penalty: float  # the distance of the start from the best policy, over the rate
-    stability: float  # what the moves cost
-    bias: float = 0.0  # of estimates that are too small
-    waiting: float = 0.0  # for late feedback
+class RegretBound:
+    """A bound on expected regret: the sum of the terms that a subclass names. It holds for any learning rate."""
 
     @property
     def total(self) -> float:
         """The sum of the terms."""
-        return self.penalty + self.stability + self.bias + self.waiting
+        return float(sum(getattr(self, term.name) for term in fields(self)))
 
 
 @dataclass(frozen=True)
-class FtplBound:
-    """A bound on expected regret with known transitions, term by term, as the paper proves its Theorem 4.
+class Bound(RegretBound):
+    """A bound for learners in episodes: exponential weights, mirror descent, policy optimization."""
+
+    penalty: float  # the distance of the first distribution from the best policy, over the rate
+    stability: float  # what the changes of the distribution cost
+    bias: float = 0.0  # of estimates that are too small
+    waiting: float = 0.0  # for delayed feedback
+
+
+@dataclass(frozen=True)
+class FtplBound(RegretBound):
+    """A bound for FTPL with known transitions, as the paper proves its Theorem 4.
 
     With delays the paper's Lemma 26 has `5K + D` where `3K + D` stands here [derived: see docs/ftpl.md].
     """
@@ -41,11 +48,6 @@ class FtplBound:
     resampling: float  # HSAK / (e L)
     error: float  # 2 H (1 + ln SA) / rate
     stability: float  # rate H^2 SA (3K + D)
-
-    @property
-    def total(self) -> float:
-        """The sum of the terms."""
-        return self.resampling + self.error + self.stability
 
 
 def ftpl_bound(shape: Shape, rounds: int, rate: float, limit: int, total_delay: int = 0) -> FtplBound:
@@ -114,18 +116,6 @@ def delayed_ftpl_order(shape: Shape, rounds: int, total_delay: int) -> float:
     return uob_reps_order(shape, rounds) + float(steps**1.5 * sqrt(states * actions * total_delay))
 
 
-def delayed_hedge_order(shape: Shape, rounds: int, total_delay: int) -> float:
-    """`H^2 S sqrt(AK) + H^1.5 sqrt(SD)` [as Dai, Luo and Chen 2022 quote it]."""
-    steps, states, _ = shape
-    return uob_reps_order(shape, rounds) + float(steps**1.5 * sqrt(states * total_delay))
-
-
-def delayed_uob_ftrl_order(shape: Shape, rounds: int, total_delay: int) -> float:
-    """`H^2 S sqrt(AK) + H^1.5 SA sqrt(D)` [as Dai, Luo and Chen 2022 quote it]."""
-    steps, states, actions = shape
-    return uob_reps_order(shape, rounds) + float(steps**1.5 * states * actions * sqrt(total_delay))
-
-
 def delayed_uob_reps_order(shape: Shape, rounds: int, total_delay: int) -> float:
     """`H^2 S sqrt(AK) + H^1.25 (SA)^0.25 sqrt(D)` [as Dai, Luo and Chen 2022 quote it]."""
     steps, states, actions = shape
@@ -187,6 +177,7 @@ def delayed_uob_reps_rate(shape: Shape, rounds: int, total_delay: int = 0, delta
 
 def require_rounds(rounds: int) -> int:
     """Refuse less than one round."""
+    require_whole("rounds", rounds)
     if rounds < 1:
         raise InvalidInput(f"rounds = {rounds}; it must be at least 1")
     return rounds
@@ -199,15 +190,26 @@ def require_delay(total_delay: int) -> int:
     return total_delay
 
 
-def require_rate(rate: float) -> float:
-    """Refuse a rate that is negative or not finite; at rate 0 nothing is learned."""
+def require_rate(rate: float) -> None:
+    """Refuse a learning rate that is negative or not finite; at rate 0 nothing is learned."""
     if not 0.0 <= rate < np.inf:
         raise InvalidInput(f"{rate}; it must be finite and not negative", "rate")
-    return rate
+
+
+def require_noise_rate(rate: object) -> None:
+    """Refuse a rate of noise that is not positive and finite: the scale of the noise is `1 / rate`."""
+    if not isinstance(rate, int | float | np.floating) or not 0.0 < rate < np.inf:
+        raise InvalidInput(f"{rate!r}; it must be above 0 and finite", "rate")
+
+
+def require_episodes(domain: Domain, instead: str) -> None:
+    """Refuse stationary policies, for which the parameters of episodes are not meant."""
+    if isinstance(domain, StationaryPolicies):
+        raise InvalidInput(f"these parameters are for episodes; in a stream of steps use {instead}")
 
 
 def chance_of_failure(rounds: int, delta: float | None) -> float:
-    """`delta`, or `1 / rounds`."""
+    """The chance `delta` that a confidence set fails; `1 / rounds` if it is None."""
     chance = 1.0 / require_rounds(rounds) if delta is None else delta
     if not 0.0 < chance <= 1.0:
         raise InvalidInput(f"{chance}; it must be above 0 and at most 1", "delta")

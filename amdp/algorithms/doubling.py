@@ -1,17 +1,21 @@
-"""Learners that need not know the number of rounds or the total delay: guess, and start again with twice the guess.
+"""The doubling trick: learners that need not know the number of rounds, or the total delay, in advance.
 
-What was learned of the dynamics is kept; loss estimates are forgotten, and feedback of an earlier life is dropped.
+They guess it, and start again with twice the guess when it proves too small. What was learned of the dynamics is kept;
+loss estimates are forgotten, and feedback of an earlier life, as a run between two starts is called, is dropped.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from amdp.algorithms.base import Learner, PolicyDistribution
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl
+from amdp.algorithms.task import Task
 from amdp.arrays import Policies, require_whole
 from amdp.errors import InvalidInput
 from amdp.model.domains import Domain
@@ -44,7 +48,7 @@ class Life:
         return self.distribution.domain
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """One policy `[h, s, a]`."""
+        """One policy of the learner inside."""
         return self.distribution.draw(rng)
 
 
@@ -71,7 +75,7 @@ class Doubling(ABC):
         """Whether the guess proved too small."""
 
     def start(self, domain: Domain, rng: np.random.Generator) -> Life:
-        """The first life."""
+        """The first life, with the first guess."""
         return self._born(domain, rng, self.first)
 
     def observe(self, life: Life, segment: Segment) -> Life:
@@ -103,7 +107,7 @@ class UnknownRounds(Doubling):
     """Guess the number of rounds: lives of length 1, 2, 4, and so on, each tuned for its own length."""
 
     def used(self, life: Life) -> int:
-        """One round."""
+        """A round uses one of the guessed rounds."""
         return 1
 
     def is_over(self, life: Life) -> bool:
@@ -123,5 +127,24 @@ class UnknownDelay(Doubling):
         return life.outstanding
 
     def is_over(self, life: Life) -> bool:
-        """More was waited than was guessed."""
+        """Whether the rounds spent waiting exceed the guessed total delay."""
         return life.used > life.guess
+
+
+# --- recipes ----------------------------------------------------------------------------------------------------------
+
+
+def ftpl_unknown_rounds(task: Task) -> UnknownRounds:
+    """FTPL with shared trials that does not know the number of rounds: it doubles its guess of it."""
+    return UnknownRounds(partial(_ftpl, task, None))
+
+
+def ftpl_unknown_delay(task: Task) -> UnknownDelay:
+    """FTPL with shared trials that does not know the total delay: it doubles its guess of it."""
+    return UnknownDelay(partial(_ftpl, task, task.rounds), first=task.rounds)
+
+
+def _ftpl(task: Task, rounds: int | None, domain: Domain, guess: int) -> Ftpl:
+    """FTPL for a guess of the total delay in so many rounds, or of the rounds themselves if they are None."""
+    settings: dict[str, Any] = {"oracle": task.planning_oracle, "shared": True, "multiplier": task.multiplier}
+    return Ftpl.tuned(domain, guess, **settings) if rounds is None else Ftpl.tuned(domain, rounds, guess, **settings)

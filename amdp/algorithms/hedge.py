@@ -1,9 +1,9 @@
 """Hedge over all deterministic policies (Delayed Hedge of Jin et al. 2022, and exponential weights over a kernel).
 
-A policy is drawn with chance `p(pi) ~ exp(-rate * sum_j L_j(pi))`, where `L_j(pi)` is what the estimate of round `j`
-makes it pay: over a kernel the inner product with its occupancy, over a box the least that a kernel inside allows.
-That the source evaluates policies by this minimum is [derived], not recalled; it takes the box of the round in which
-the feedback arrives, which lies inside that of the round that was played.
+A policy is drawn with chance `p(pi) ~ exp(-rate * sum_j L_j(pi))`, where `L_j(pi)` is the loss of `pi` for the estimate
+of round `j`: over a kernel the inner product with its occupancy measure, over a box the least that a kernel inside
+allows. That the source evaluates policies by this minimum is [derived], not recalled; it takes the box of the round in
+which the feedback arrives, which lies inside that of the round that was played.
 """
 
 from dataclasses import dataclass, field, replace
@@ -35,12 +35,12 @@ from amdp.oracles.markov.enumeration import deciding_states
 MOST_POLICIES = 100_000
 
 
-class Experts(Protocol):
-    """A list of deterministic policies: what they pay, and where they go."""
+class PolicyList(Protocol):
+    """A list of deterministic policies: their expected losses and visit chances."""
 
     @property
     def domain(self) -> Domain:
-        """What is known of their dynamics."""
+        """Their domain, with what is known of the dynamics."""
         ...
 
     @property
@@ -48,8 +48,8 @@ class Experts(Protocol):
         """The policies, `[n, h, s]`."""
         ...
 
-    def pay(self, estimate: Floats) -> Floats:
-        """What each policy pays `[n]` for losses `[h, s, a]`."""
+    def expected_losses(self, estimate: Floats) -> Floats:
+        """The expected loss `[n]` of each policy, for losses `[h, s, a]`; over a box the least possible one."""
         ...
 
     def visits(self, pairs: Pairs) -> Floats:
@@ -57,12 +57,12 @@ class Experts(Protocol):
         ...
 
     def narrowed(self, segment: Segment) -> Self:
-        """The same policies, after a segment was seen."""
+        """The same policies over the dynamics that a segment leaves possible."""
         ...
 
 
 @dataclass(frozen=True, eq=False)
-class KnownExperts:
+class KernelPolicyList:
     """Policies over a kernel, by the table of their occupancies."""
 
     domain: Domain
@@ -75,28 +75,28 @@ class KnownExperts:
         assert isinstance(kernel, SingleKernel)
         return kernel.occupancy(one_hot(self.actions, self.domain.shape[2]), self.domain.initial)
 
-    def pay(self, estimate: Floats) -> Floats:
+    def expected_losses(self, estimate: Floats) -> Floats:
         """The expected loss `[n]`: one product with the table."""
-        paid: Floats = multiply(self.occupancy.reshape(len(self.actions), -1), estimate.reshape(-1))
-        return paid
+        expected: Floats = multiply(self.occupancy.reshape(len(self.actions), -1), estimate.reshape(-1))
+        return expected
 
     def visits(self, pairs: Pairs) -> Floats:
         """The chance `[n, m]` of each pair."""
         return self.occupancy[:, pairs.steps, pairs.states, pairs.actions]
 
     def narrowed(self, segment: Segment) -> Self:
-        """Itself: there is nothing left to learn."""
+        """Itself: the kernel is known."""
         return self
 
 
 @dataclass(frozen=True, eq=False)
-class StationaryExperts:
-    """Stationary policies `[n, s]` over a kernel; their laws are found anew for the steps that are asked for."""
+class StationaryPolicyList:
+    """Stationary policies `[n, s]` over a kernel; state distributions are computed for the steps asked for."""
 
     domain: StationaryPolicies
     actions: Actions = field(repr=False)
 
-    def pay(self, estimate: Floats) -> Floats:
+    def expected_losses(self, estimate: Floats) -> Floats:
         """The expected loss `[n]`."""
         return stationary_costs(self.domain, self.actions, estimate)
 
@@ -105,19 +105,19 @@ class StationaryExperts:
         return stationary_visits(self.domain, self.actions, pairs)
 
     def narrowed(self, segment: Segment) -> Self:
-        """Itself: there is nothing left to learn."""
+        """Itself: the kernel is known."""
         return self
 
 
 @dataclass(frozen=True, eq=False)
-class BoxExperts:
-    """Policies over a set of kernels, of which the cheapest is meant."""
+class BoxPolicyList:
+    """Policies over a box of kernels; each has the expected loss under its cheapest kernel."""
 
     domain: Domain
     actions: Actions = field(repr=False)
-    policies: Policies = field(repr=False)  # [n, h, s, a], the same once more
+    policies: Policies = field(repr=False)  # [n, h, s, a], the same as chances
 
-    def pay(self, estimate: Floats) -> Floats:
+    def expected_losses(self, estimate: Floats) -> Floats:
         """The least expected loss `[n]`."""
         costs = np.broadcast_to(estimate, (len(self.actions), *estimate.shape))
         return evaluate(self.domain, self.actions, costs)
@@ -134,14 +134,14 @@ class BoxExperts:
         return replace(self, domain=MarkovPolicies(remaining, self.domain.initial))
 
 
-def experts(domain: Domain, limit: int = MOST_POLICIES) -> Experts:
+def list_policies(domain: Domain, limit: int = MOST_POLICIES) -> PolicyList:
     """All deterministic policies that differ at a state that can be reached; refused above `limit`."""
     actions = _every_policy(domain, limit)
     if isinstance(domain, StationaryPolicies):
-        return StationaryExperts(domain, actions)
+        return StationaryPolicyList(domain, actions)
     if isinstance(domain.dynamics, SingleKernel):
-        return KnownExperts(domain, actions)
-    return BoxExperts(domain, actions, one_hot(actions, domain.shape[2]))
+        return KernelPolicyList(domain, actions)
+    return BoxPolicyList(domain, actions, one_hot(actions, domain.shape[2]))
 
 
 def count_policies(domain: Domain) -> int:
@@ -153,14 +153,14 @@ def count_policies(domain: Domain) -> int:
 class Mixture:
     """A distribution over a list of policies: it can be resampled, and it knows its visits."""
 
-    experts: Experts
+    listed: PolicyList
     chances: Floats = field(repr=False)  # [n]
     oracle_calls: ClassVar[int] = 0
 
     @property
     def domain(self) -> Domain:
-        """The policies that are drawn from."""
-        return self.experts.domain
+        """The domain of the listed policies."""
+        return self.listed.domain
 
     @property
     def trials(self) -> Trials:
@@ -179,34 +179,34 @@ class Mixture:
         """`n` independent policies `[n, h, s]`."""
         below = np.cumsum(self.chances)
         drawn = np.searchsorted(below, rng.random(n) * below[-1], side="right")
-        chosen: Actions = self.experts.actions[np.minimum(drawn, len(below) - 1)]
+        chosen: Actions = self.listed.actions[np.minimum(drawn, len(below) - 1)]
         return chosen
 
     def visits(self, pairs: Pairs) -> Floats:
         """The mixture `[m]` of the greatest chances of the policies."""
-        mixed: Floats = multiply(self.chances, self.experts.visits(pairs))
+        mixed: Floats = multiply(self.chances, self.listed.visits(pairs))
         return mixed
 
 
 @dataclass(frozen=True, eq=False)
 class WeightedPolicies:
-    """Hedge's state: the sum of what each policy would have paid."""
+    """The state of `Hedge`: the sum of the estimated losses of each policy."""
 
-    experts: Experts
+    listed: PolicyList
     rate: float
-    paid: Floats = field(repr=False)  # [n]
+    incurred: Floats = field(repr=False)  # [n], estimated losses so far
     played: Mixture | None = field(default=None, repr=False)  # of the round before
     oracle_calls: ClassVar[int] = 0
 
     @property
     def domain(self) -> Domain:
-        """The policies that are drawn from."""
-        return self.experts.domain
+        """The domain of the listed policies."""
+        return self.listed.domain
 
     @cached_property
     def mixture(self) -> Mixture:
         """The distribution that is played."""
-        return Mixture(self.experts, softmax(-self.rate * (self.paid - self.paid.min())))
+        return Mixture(self.listed, softmax(-self.rate * (self.incurred - self.incurred.min())))
 
     def draw(self, rng: np.random.Generator) -> Policies:
         """One policy `[h, s, a]`."""
@@ -227,14 +227,14 @@ class Hedge:
     @classmethod
     def tuned(cls, domain: Domain, rounds: int, total_delay: int = 0, *, multiplier: float = 1.0) -> Self:
         """Delayed Hedge: rate and gamma `sqrt(S ln A / (H (SAK + D)))` [derived]; `multiplier` scales both."""
-        _require_episodes(domain)
+        bounds.require_episodes(domain, "hedge-infinite: see HedgeTuning")
         rate = multiplier * bounds.delayed_hedge_rate(domain.shape, rounds, total_delay)
         return cls(rate, ImplicitExploration(rate))
 
     @classmethod
     def exact(cls, domain: Domain, rounds: int, total_delay: int = 0, *, multiplier: float = 1.0) -> Self:
         """The same rate with importance weighting: for known transitions, where the chances are exact [derived]."""
-        _require_episodes(domain)
+        bounds.require_episodes(domain, "hedge-infinite: see HedgeTuning")
         if not isinstance(domain.dynamics, SingleKernel):
             raise InvalidInput(f"exact weights need a kernel, not {describe(domain)}; over a box use Hedge.tuned")
         return cls(multiplier * bounds.delayed_hedge_rate(domain.shape, rounds, total_delay), ImportanceWeighting())
@@ -245,27 +245,27 @@ class Hedge:
         return self.estimator.feedback
 
     def start(self, domain: Domain, rng: np.random.Generator) -> WeightedPolicies:
-        """All policies alike."""
-        listed = experts(domain, self.limit)
+        """All policies with the same weight."""
+        listed = list_policies(domain, self.limit)
         return WeightedPolicies(listed, self.rate, np.zeros(len(listed.actions)))
 
     def observe(self, distribution: WeightedPolicies, segment: Segment) -> WeightedPolicies:
-        """Narrow the dynamics; remember what was played."""
-        return replace(distribution, experts=distribution.experts.narrowed(segment), played=distribution.mixture)
+        """Narrow the dynamics, and keep the distribution that was played."""
+        return replace(distribution, listed=distribution.listed.narrowed(segment), played=distribution.mixture)
 
     def weigh(self, distribution: WeightedPolicies, segment: Segment, rng: np.random.Generator) -> Weights:
-        """As its estimator does."""
+        """The weights of its estimator."""
         return self.estimator.weigh(distribution.mixture, segment, rng)
 
     def learn(self, distribution: WeightedPolicies, feedback: Feedback) -> WeightedPolicies:
-        """Add what each policy would have paid; over a box, with what is known on arrival.
+        """Add the estimated loss of each policy; over a box, with the box of the arrival.
 
         The source evaluates with the box of the round that was played; the newer one is inside it, and keeping none
         spares a snapshot for each feedback under way [derived].
         """
         arrived_in = distribution.played or distribution.mixture
         estimate = learned(self.estimator, np.zeros(distribution.domain.shape), feedback, arrived_in)
-        return replace(distribution, paid=distribution.paid + distribution.experts.pay(estimate))
+        return replace(distribution, incurred=distribution.incurred + distribution.listed.expected_losses(estimate))
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | None:
         """What theory allows after `rounds`; None where no explicit bound is known: boxes and other estimators."""
@@ -277,15 +277,8 @@ class Hedge:
         return bounds.hedge(domain.shape, rounds, self.rate, count_policies(domain), gamma, waited)
 
 
-def _require_episodes(domain: Domain) -> None:
-    if isinstance(domain, StationaryPolicies):
-        raise InvalidInput(
-            "these parameters are for episodes; in a stream of steps use hedge-infinite: see HedgeTuning"
-        )
-
-
 def _deciding(domain: Domain) -> Bools:
-    """Where a choice can matter: `[h, s]`, or `[s]` for stationary policies."""
+    """Where the action matters, since the state can be reached: `[h, s]`, or `[s]` for stationary policies."""
     if isinstance(domain, StationaryPolicies):
         reached: Bools = np.logical_or.reduce(domain.dynamics.reachable(domain.initial))
         return reached

@@ -12,18 +12,18 @@ from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
 from amdp.model.domains import Domain
 
-ROUNDS = 100  # for which a learner is tuned when it is only asked whether it would play
+REFUSAL_ROUNDS = 100  # for which a learner is tuned when it is only asked whether it would play
 
 
-class Setting(StrEnum):
-    """How play goes on after a round."""
+class PlayKind(StrEnum):
+    """Whether the world is put back to its initial state after a round."""
 
     EPISODES = "episodes"
     STREAM = "one stream"
 
 
-class Feedback(StrEnum):
-    """What a learner is told."""
+class FeedbackKind(StrEnum):
+    """What a learner sees of the losses."""
 
     FULL = "full"
     BANDIT = "bandit"
@@ -72,9 +72,9 @@ class Row:
 
     name: str
     learner: str  # its short name
-    setting: Setting
+    setting: PlayKind
     transitions: Transitions
-    feedback: Feedback
+    feedback: FeedbackKind
     regret: str
     exponent: float  # of K or T in that bound
     method: Method
@@ -87,7 +87,7 @@ class Row:
     def refusal(self, domain: Domain) -> str | None:
         """Why the learner would not play there; None: it would. Its own recipe is asked, so that the two agree."""
         try:
-            from_task(self.learner, Task(domain, ROUNDS))
+            from_task(self.learner, Task(domain, REFUSAL_ROUNDS))
         except InvalidInput as problem:
             return str(problem)
         return None
@@ -95,18 +95,18 @@ class Row:
 
 @dataclass(frozen=True)
 class LowerBound:
-    """What no learner can beat."""
+    """A lower bound on the regret of every learner."""
 
-    setting: Setting
+    setting: PlayKind
     transitions: Transitions
-    feedback: Feedback
+    feedback: FeedbackKind
     regret: str
     reference: str
 
 
-_E, _S = Setting.EPISODES, Setting.STREAM
+_E, _S = PlayKind.EPISODES, PlayKind.STREAM
 _KNOWN, _UNKNOWN, _COMMUNICATING = Transitions.KNOWN, Transitions.UNKNOWN, Transitions.COMMUNICATING
-_BANDIT, _FULL, _DELAYED = Feedback.BANDIT, Feedback.FULL, Feedback.DELAYED
+_BANDIT, _FULL, _DELAYED = FeedbackKind.BANDIT, FeedbackKind.FULL, FeedbackKind.DELAYED
 _POLY, _ORACLE, _EXP = Efficiency.POLYNOMIAL, Efficiency.ORACLE, Efficiency.EXPONENTIAL
 _PAPER, _SOURCE = Provenance.PAPER, Provenance.SOURCE
 _VARIANT, _GUESS = Provenance.VARIANT, Provenance.RECONSTRUCTION

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from amdp.algorithms.base import Learner
+from amdp.algorithms.bounds import RegretBound
 from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.model.domains import Domain, StationaryPolicies
+from amdp.model.l1_ball import L1Ball
 from amdp.oracles.base import PlanningOracle
 from amdp.oracles.projection.base import ProjectionOracle
 
@@ -19,7 +21,7 @@ class Task:
     rounds: int  # episodes, or steps of a stream
     total_delay: int = 0
     oracle: str | PlanningOracle | None = None  # None: the usual one of the domain, see `planning_oracle`
-    projection: str | ProjectionOracle | None = None  # None: newton
+    projection: str | ProjectionOracle | None = None  # None: the usual one, see `projection_oracle`
     multiplier: float = 1.0  # scales the learning rate that theory gives
 
     @property
@@ -31,8 +33,10 @@ class Task:
 
     @property
     def projection_oracle(self) -> str | ProjectionOracle:
-        """The oracle of a learner that projects: as asked for, or `newton`."""
-        return "newton" if self.projection is None else self.projection
+        """The oracle of a learner that projects: as asked for, or `l1` for an L1 ball and `newton` for all else."""
+        if self.projection is not None:
+            return self.projection
+        return "l1" if isinstance(self.domain.dynamics, L1Ball) else "newton"
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,7 +46,7 @@ class EpochSetup:
     learner: Learner[Any]
     entry: PolicySwitching
     length: int  # steps of an epoch
-    bound: Any = None  # with a `total`; None where none is proved
+    bound: RegretBound | None = None  # None where none is proved
     unproved: str = ""  # why none is
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from amdp.algorithms.paper_table import LOWER_BOUNDS, TABLE, LowerBound, Row, Setting
+from amdp.algorithms.paper_table import LOWER_BOUNDS, TABLE, LowerBound, PlayKind, Row
 from amdp.commands.ladder_rates import HEADS, MEANING, cells, leave, markdown, play_ladders, require_place, show, write
 from amdp.commands.refusals import clear_errors
 from amdp.commands.screen import Screen
@@ -71,7 +71,7 @@ def _show_rows(rows: list[Row], as_json: bool) -> None:
         return
     screen = Screen()
     count = len(COLUMNS) if screen.width >= WIDE else len(COLUMNS) - 1 if screen.width >= NARROW else len(COLUMNS) - 3
-    for setting in Setting:
+    for setting in PlayKind:
         shown = Table(title=str(setting))
         for head in COLUMNS[:count]:
             shown.add_column(head, overflow="fold", no_wrap=head == "learner")  # a name that is broken cannot be typed

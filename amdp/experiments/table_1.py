@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from amdp.algorithms.paper_table import TABLE, Feedback, Row, Setting, Transitions
+from amdp.algorithms.paper_table import TABLE, FeedbackKind, PlayKind, Row, Transitions
 from amdp.experiments.ladders import UNKNOWN, Ladder
 
 EPISODES = (500, 1000, 2000, 4000)
@@ -29,11 +29,11 @@ def ladders(quick: bool = False, rows: Sequence[Row] = TABLE) -> list[Ladder]:
 
 
 def _ladder(row: Row, shorter: int) -> Ladder:
-    stream = row.setting is Setting.STREAM
+    stream = row.setting is PlayKind.STREAM
     game: dict[str, Any] = {"instance": _OWN.get(row.learner, _WORLDS[row.transitions]), "losses": "bernoulli"}
     if row.transitions is Transitions.UNKNOWN:
         game |= UNKNOWN
-    if row.feedback is Feedback.DELAYED:
+    if row.feedback is FeedbackKind.DELAYED:
         game["delay"] = DELAY
     along, rungs = ("steps", STEPS) if stream else ("episodes", EPISODES)
     return Ladder(row.name, along, tuple(n // shorter for n in rungs), game, {"name": row.learner}, row.exponent)

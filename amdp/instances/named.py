@@ -51,10 +51,10 @@ def continuing() -> dict[str, World]:
 
 def build(name: str, **settings: Any) -> Instance:
     """The world of that name, with settings by keyword."""
-    found = world(name)
-    registry.require_options(name, found, settings)
-    options.require_kinds(name, found, settings)
-    return found(**settings)
+    make = world(name)
+    registry.require_options(name, make, settings)
+    options.require_kinds(name, make, settings)
+    return make(**settings)
 
 
 def world(name: str) -> World:

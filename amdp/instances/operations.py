@@ -94,11 +94,17 @@ def _prices(prices: ArrayLike | None, n_steps: int) -> Floats:
     if prices is None:
         season: Floats = np.sin(2.0 * np.pi * np.arange(n_steps) / 10.0)
         return 2.0 + season
-    given = floats("prices", prices, "h")
-    if len(given) != n_steps:
-        raise InvalidInput(f"prices has {len(given)} entries; give one for each of the {n_steps} steps")
-    refuse("prices", given, ~((given >= 0) & (given < np.inf)), "h", "must be finite and not negative")
-    return given
+    table = floats("prices", prices, "h")
+    if len(table) != n_steps:
+        raise InvalidInput(f"prices has {len(table)} entries; give one for each of the {n_steps} steps")
+    refuse(
+        "prices",
+        table,
+        ~((table >= 0) & (table < np.inf)),
+        "h",
+        "must be finite and not negative",
+    )
+    return table
 
 
 def _after_demand(capacity: int, mean_demand: float) -> Floats:

@@ -44,8 +44,8 @@ def read_prism(path: str | PathLike[str], n_steps: int, initial: int = 0, costs:
     actions = np.arange(model.counts.max())
     choices = model.first[:, None] + np.where(actions < model.counts[:, None], actions, 0)  # [s, a]
     rows = model.rows[choices.reshape(-1)]
-    given = _time_to_absorption(rows, choices.shape) if costs is None else costs
-    nominal = repeated(given, n_steps) if np.ndim(given) == 2 else floats("costs", given, "hsa")
+    table = _time_to_absorption(rows, choices.shape) if costs is None else costs
+    nominal = repeated(table, n_steps) if np.ndim(table) == 2 else floats("costs", table, "hsa")
     return Instance(as_name(file.stem), SparseKernel.homogeneous(rows, n_steps), nominal, initial)
 
 

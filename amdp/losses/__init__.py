@@ -1,4 +1,9 @@
-"""Losses: sequences that an adversary fixed in advance, and the adversaries that make one."""
+"""Losses: sequences that an oblivious adversary fixes before the game, and the adversaries that make them.
+
+`FixedLosses(array)` holds losses `[k, h, s, a]`, `load` and `from_columns` read recorded ones, and `named` finds an
+adversary by short name. A new adversary is a function in `adversaries` that returns a `LossSequence`; an entry
+in `by_name` gives it a short name, for specs and the command line.
+"""
 
 from amdp.losses.adversaries import (
     bernoulli,

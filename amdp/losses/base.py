@@ -30,7 +30,7 @@ class LossSequence(Protocol):
         ...
 
     def __len__(self) -> int:
-        """How many rounds."""
+        """The number of rounds."""
         ...
 
     def __getitem__(self, k: int, /) -> Floats:
@@ -38,7 +38,7 @@ class LossSequence(Protocol):
         ...
 
     def __iter__(self) -> Iterator[Floats]:
-        """The rounds, one after the other."""
+        """The losses of all rounds, one after the other."""
         ...
 
     def batch(self, low: int, high: int) -> Floats:
@@ -133,7 +133,7 @@ class CalledLosses(CheckedLosses):
     name: str = field(default="", kw_only=True)
 
     def table(self, k: int) -> ArrayLike:
-        """What the function returns."""
+        """What the function returns for round `k`."""
         return self.call(k)
 
 

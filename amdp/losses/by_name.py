@@ -1,4 +1,4 @@
-"""Adversaries by short name, in the settings of the demonstrations; all of their settings are keywords."""
+"""Adversaries by short name; their settings are keywords with usual values that fit the length of the game."""
 
 from collections.abc import Callable
 from functools import partial
@@ -17,8 +17,8 @@ from amdp.losses.random_walks import multi_scale_walk, wandering
 from amdp.model.segments import Shape
 
 
-class Setting(NamedTuple):
-    """What an adversary by name starts from."""
+class LossTask(NamedTuple):
+    """What an adversary by name starts from: nominal costs, the number of rounds, and a seed."""
 
     costs: Floats  # [h, s, a]; in a stream [t, s, a], of which each round has one step
     rounds: int
@@ -50,7 +50,7 @@ class Setting(NamedTuple):
         return max(1, self.rounds // n)
 
 
-Adversary = Callable[..., LossSequence]  # of a setting, and settings by keyword
+Adversary = Callable[..., LossSequence]  # makes losses of a `LossTask`, and settings by keyword
 
 
 def named(
@@ -61,15 +61,15 @@ def named(
     It starts from the world's nominal `costs` `[h, s, a]` in [0, 1]; without them, from a table drawn uniformly by the
     seed. Where rounds are the steps of a stream, `shape` has one step and `costs` may have all: `[t, s, a]`.
     """
-    made = adversary(name)
-    registry.require_options(name, made, settings)
-    options.require_kinds(name, made, settings)
+    make = adversary(name)
+    registry.require_options(name, make, settings)
+    options.require_kinds(name, make, settings)
     drawn = adversaries.uniform(1, shape, seed, "costs")[0]
     table = drawn if costs is None else floats("costs", costs, "hsa")
     streamed = shape[0] == 1 and len(table) == rounds
     if table.shape[1:] != drawn.shape[1:] or not (streamed or len(table) == shape[0]):
         raise InvalidInput(f"costs has shape {table.shape}; the world has {drawn.shape}")
-    return made(Setting(table, rounds, seed, shape[0]), **settings)
+    return make(LossTask(table, rounds, seed, shape[0]), **settings)
 
 
 def adversary(name: str) -> Adversary:
@@ -99,60 +99,60 @@ def standard() -> dict[str, Adversary]:
     }
 
 
-def _nominal(given: Setting) -> LossSequence:
-    """The world's own costs."""
-    return given.nominal
+def _nominal(task: LossTask) -> LossSequence:
+    """The nominal costs of the world in every round."""
+    return task.nominal
 
 
-def _seasonal(given: Setting, *, period: float | None = None, amplitude: float = 0.5) -> LossSequence:
+def _seasonal(task: LossTask, *, period: float | None = None, amplitude: float = 0.5) -> LossSequence:
     """The costs times a price that rises and falls; the usual period is a tenth of the rounds."""
-    return adversaries.seasonal(given.table, given.rounds, _or(period, given.part(10)), amplitude)
+    return adversaries.seasonal(task.table, task.rounds, _or(period, task.part(10)), amplitude)
 
 
-def _uniform(given: Setting) -> LossSequence:
+def _uniform(task: LossTask) -> LossSequence:
     """Uniform on [0, 1), whatever the costs."""
-    return adversaries.uniform(given.rounds, given.shape, given.seed)
+    return adversaries.uniform(task.rounds, task.shape, task.seed)
 
 
-def _bernoulli(given: Setting) -> LossSequence:
+def _bernoulli(task: LossTask) -> LossSequence:
     """Zeros and ones with the costs as means."""
-    return adversaries.bernoulli(given.nominal, given.seed)
+    return adversaries.bernoulli(task.nominal, task.seed)
 
 
-def _beta(given: Setting, *, concentration: float = 4.0) -> LossSequence:
+def _beta(task: LossTask, *, concentration: float = 4.0) -> LossSequence:
     """Beta numbers with the costs as means."""
-    return adversaries.beta(given.nominal, concentration, given.seed)
+    return adversaries.beta(task.nominal, concentration, task.seed)
 
 
-def _switching(given: Setting, *, every: int | None = None, tables: int = 10) -> LossSequence:
+def _switching(task: LossTask, *, every: int | None = None, tables: int = 10) -> LossSequence:
     """Uniform tables, one after the other; the usual stretch is a tenth of the rounds."""
-    drawn = adversaries.uniform(tables, given.shape, given.seed)
-    return adversaries.switching(drawn, _or(every, given.part(10)), given.rounds)
+    drawn = adversaries.uniform(tables, task.shape, task.seed)
+    return adversaries.switching(drawn, _or(every, task.part(10)), task.rounds)
 
 
-def _sinusoid(given: Setting, *, period: float | None = None, amplitude: float = 0.5) -> LossSequence:
+def _sinusoid(task: LossTask, *, period: float | None = None, amplitude: float = 0.5) -> LossSequence:
     """A wave over the costs, at each place with its own phase; the usual period is half of the rounds."""
-    return adversaries.sinusoid(given.table, given.rounds, _or(period, given.part(2)), given.seed, amplitude)
+    return adversaries.sinusoid(task.table, task.rounds, _or(period, task.part(2)), task.seed, amplitude)
 
 
-def _swap(given: Setting, *, first: int | None = None, growth: float = 2.0) -> LossSequence:
+def _swap(task: LossTask, *, first: int | None = None, growth: float = 2.0) -> LossSequence:
     """What was best becomes worst, in phases that grow; the usual first one is a hundredth of the rounds."""
-    return adversaries.swap(given.table, given.rounds, _or(first, given.part(100)), growth)
+    return adversaries.swap(task.table, task.rounds, _or(first, task.part(100)), growth)
 
 
-def _spikes(given: Setting, *, places: int | None = None) -> LossSequence:
+def _spikes(task: LossTask, *, places: int | None = None) -> LossSequence:
     """The costs, but 1 at some places of each round; usually at one of fifty."""
-    return adversaries.spikes(given.nominal, _or(places, max(1, given.table.size // 50)), given.seed)
+    return adversaries.spikes(task.nominal, _or(places, max(1, task.table.size // 50)), task.seed)
 
 
-def _corrupted(given: Setting, *, budget: int | None = None) -> LossSequence:
+def _corrupted(task: LossTask, *, budget: int | None = None) -> LossSequence:
     """Bernoulli losses that lie in some rounds; usually in a tenth of them."""
-    honest = adversaries.bernoulli(given.nominal, given.seed)
-    return adversaries.corrupted(honest, _or(budget, given.rounds // 10), given.seed)
+    honest = adversaries.bernoulli(task.nominal, task.seed)
+    return adversaries.corrupted(honest, _or(budget, task.rounds // 10), task.seed)
 
 
 def _congestion(
-    given: Setting,
+    task: LossTask,
     *,
     width: int | None = None,
     period: float | None = None,
@@ -160,30 +160,30 @@ def _congestion(
     weight: float = 0.5,
 ) -> LossSequence:
     """A crowd that moves over a grid of states `y * width + x`, usually the squarest, four times around."""
-    states = given.shape[1]
+    states = task.shape[1]
     tallest = next(side for side in range(isqrt(states), 0, -1) if states % side == 0)
     across = _or(width, states // tallest)
     height = states // across if across > 0 else 0
-    return adversaries.congestion(given.table, given.rounds, across, height, _or(period, given.part(4)), radius, weight)
+    return adversaries.congestion(task.table, task.rounds, across, height, _or(period, task.part(4)), radius, weight)
 
 
-def _walk(given: Setting, *, deviation: float | None = None) -> LossSequence:
+def _walk(task: LossTask, *, deviation: float | None = None) -> LossSequence:
     """The costs between 1/4 and 3/4, all moved by one walk on many scales; it usually stays within these quarters."""
-    return wandering(0.25 + given.table / 2.0, _many_scales(given, deviation))
+    return wandering(0.25 + task.table / 2.0, _many_scales(task, deviation))
 
 
-def _hidden_walk(given: Setting, *, deviation: float | None = None) -> LossSequence:
+def _hidden_walk(task: LossTask, *, deviation: float | None = None) -> LossSequence:
     """The costs, those below 1 moved by one walk on many scales: the hard case, with the `switching-` worlds."""
-    return wandering(given.table, _many_scales(given, deviation), given.table < 1.0)
+    return wandering(task.table, _many_scales(task, deviation), task.table < 1.0)
 
 
-def _many_scales(given: Setting, deviation: float | None) -> Floats:
-    usual = 1.0 / (9.0 * log2(max(2, given.rounds)))
-    return multi_scale_walk(given.rounds, _or(deviation, usual), round_rng(given.seed, "walk", 0))
+def _many_scales(task: LossTask, deviation: float | None) -> Floats:
+    usual = 1.0 / (9.0 * log2(max(2, task.rounds)))
+    return multi_scale_walk(task.rounds, _or(deviation, usual), round_rng(task.seed, "walk", 0))
 
 
-def _or(given: Any, usual: Any) -> Any:
-    return usual if given is None else given
+def _or(value: Any, usual: Any) -> Any:
+    return usual if value is None else value
 
 
 def _at_step(costs: Floats, k: int) -> Floats:

@@ -1,1 +1,12 @@
-"""What the world is: transition kernels, domains of policies, confidence sets, and facts about them."""
+"""Markov decision processes: kernels, domains of policies, confidence sets, and facts about them.
+
+- `transitions`: transition kernels, dense and sparse.
+- `dynamics`: what an oracle asks of a kernel, or of a set of kernels.
+- `domains`: the policies that are chosen from, Markov or stationary; `evaluation`: their occupancy measures and values.
+- `confidence` and `l1_ball`: sets of kernels that data have not ruled out.
+- `segments`: parts of a trajectory; `chains`: state distributions of stationary policies.
+- `connectivity`, `hitting`, `mixing`, `coverage`: diameter, period, hitting times, mixing time, least visit chances.
+- `walk_graphs`: closed walks of deterministic kernels; `entrance`: an initial distribution instead of a state.
+
+New dynamics follow `dynamics.Dynamics`. Ready worlds are in `amdp.instances`.
+"""

@@ -38,12 +38,12 @@ def laws(moves: Floats, initial: int, start: int, stop: int) -> Floats:
 
     A power of the chain leads to `start` at once; from there it goes step by step.
     """
-    found = np.empty((len(moves), max(stop - start, 0), moves.shape[1]))
+    state_laws = np.empty((len(moves), max(stop - start, 0), moves.shape[1]))
     if stop > start:
         with one_thread(moves.shape[1] ** 3, blas.LARGE_OF_MATRICES):
-            found[:, 0] = np.linalg.matrix_power(moves, start)[:, initial]
-        kernels.switches.forward(np.ascontiguousarray(moves), found)
-    return found
+            state_laws[:, 0] = np.linalg.matrix_power(moves, start)[:, initial]
+        kernels.switches.forward(np.ascontiguousarray(moves), state_laws)
+    return state_laws
 
 
 def stationary_visits(domain: StationaryPolicies, actions: Actions, pairs: Pairs) -> Floats:
@@ -51,10 +51,10 @@ def stationary_visits(domain: StationaryPolicies, actions: Actions, pairs: Pairs
     if len(pairs.steps) == 0:
         return np.empty((len(actions), 0))
     first, last = int(pairs.steps.min()), int(pairs.steps.max())
-    found = np.empty((len(actions), len(pairs.steps)))
+    chances = np.empty((len(actions), len(pairs.steps)))
     for part, law in _laws_by_parts(domain, actions, first, last + 1):
-        found[part] = law[:, pairs.steps - first, pairs.states] * (actions[part][:, pairs.states] == pairs.actions)
-    return found
+        chances[part] = law[:, pairs.steps - first, pairs.states] * (actions[part][:, pairs.states] == pairs.actions)
+    return chances
 
 
 def stationary_costs(domain: StationaryPolicies, actions: Actions, costs: Floats) -> Floats:

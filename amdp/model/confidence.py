@@ -220,9 +220,9 @@ class BernsteinBox(CompiledDynamics):
 
     def _sound(self, **changes: Any) -> Self:
         """The same box but for changes that need no check: to check all rows takes longer than to narrow a few."""
-        made = object.__new__(type(self))
-        vars(made).update({each.name: getattr(self, each.name) for each in fields(self)} | changes)
-        return made
+        box = object.__new__(type(self))
+        vars(box).update({each.name: getattr(self, each.name) for each in fields(self)} | changes)
+        return box
 
     def _extreme_visits(self, policies: Policies, initial: int, pairs: Pairs, sign: float) -> Floats:
         require_places("pairs", "hsa", (pairs.steps, pairs.states, pairs.actions), self.shape)

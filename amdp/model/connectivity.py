@@ -1,4 +1,4 @@
-"""What a homogeneous kernel is like: who reaches whom, how fast, in which rhythm, and where one can wait.
+"""Structure of a homogeneous kernel: communication, diameter, period, and pairs at which one can wait.
 
 The union graph has an edge `s -> y` if some action leads from `s` to `y` with a positive chance.
 A row of zeros offers no way on, so its action is never taken.
@@ -53,7 +53,7 @@ class Diameter:
 
 @dataclass(frozen=True, eq=False)
 class Diagnosis:
-    """All findings about one kernel and one initial state; made to be printed."""
+    """Communication, diameter, period and parking pairs of one kernel, with an initial state; made to be printed."""
 
     shape: Shape
     initial: int
@@ -79,15 +79,15 @@ class Diagnosis:
 
 
 def summary(kernel: SingleKernel, initial: int = 0) -> Diagnosis:
-    """Everything below, gathered; nearly all of the time goes into the diameter."""
-    found = communication(kernel)
+    """All that this module computes about a kernel; nearly all of the time goes into the diameter."""
+    connected = communication(kernel)
     return Diagnosis(
         kernel.shape,
         initial,
         int(reachable(kernel, initial).any(axis=0).sum()),
-        found,
+        connected,
         diameter(kernel),
-        (_cycle_gcd(_union_graph(_rows(kernel))) or None) if found.communicates else None,
+        (_cycle_gcd(_union_graph(_rows(kernel))) or None) if connected.communicates else None,
         is_deterministic(kernel),
         parking_pair(kernel),
     )
@@ -145,9 +145,9 @@ def parking_pair(kernel: SingleKernel) -> tuple[int, int] | None:
 
 def period(kernel: SingleKernel) -> int:
     """The greatest common divisor of the lengths of all cycles of the union graph of a communicating kernel."""
-    found = communication(kernel)
-    if found.unreachable_pair:
-        s, y = found.unreachable_pair
+    connected = communication(kernel)
+    if connected.unreachable_pair:
+        s, y = connected.unreachable_pair
         raise InvalidInput(f"the kernel has no single period: state {s} never leads to state {y}; see communication")
     result = _cycle_gcd(_union_graph(_rows(kernel)))
     if result == 0:

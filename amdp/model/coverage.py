@@ -1,4 +1,4 @@
-"""How surely every policy passes everywhere: the assumption of learners that divide by visit chances."""
+"""The least visit chances over all policies: the assumption of learners that divide by visit chances."""
 
 from typing import NamedTuple
 
@@ -9,7 +9,7 @@ from amdp.model.transitions import SingleKernel
 
 
 class LeastVisited(NamedTuple):
-    """Where, of all that can be reached, some policy is most rarely."""
+    """The step and state with the least visit chance over all policies, of those that can be reached."""
 
     chance: float
     step: int

@@ -1,4 +1,4 @@
-"""What an oracle needs of dynamics: backward sweeps, visit chances, and what remains possible after data.
+"""What an oracle needs of the dynamics: backward sweeps, visit chances, and what remains possible after data.
 
 One kernel or a set of kernels: both are `Dynamics`, and the sweeps over their rows are compiled.
 """
@@ -18,7 +18,7 @@ from amdp.model.segments import Pairs, Segment, Shape
 
 
 class Sweep(NamedTuple):
-    """What one backward sweep over a batch leaves."""
+    """The result of one backward sweep over a batch of costs."""
 
     actions: Actions  # [n, h, s]
     values: Values  # [n, h, s]
@@ -27,7 +27,7 @@ class Sweep(NamedTuple):
 
 @runtime_checkable
 class Dynamics(Protocol):
-    """One kernel, or a set of kernels of which the cheapest is meant."""
+    """One transition kernel, or a confidence set of kernels, of which a plan may choose the cheapest."""
 
     @property
     def shape(self) -> Shape:
@@ -137,7 +137,7 @@ def next_state_first(rows: Floats) -> Floats:
 
 
 def _refuse_costs(costs: Costs) -> None:
-    """Say what made a sweep unsound."""
+    """Refuse costs that are not finite, or whose sums are not."""
     require_finite("costs", costs, "nhsa")
     raise InvalidInput(f"costs reach {np.abs(costs).max():g}; their sums over steps and actions overflow")
 

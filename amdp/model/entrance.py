@@ -1,4 +1,4 @@
-"""A start that is a law over states instead of one state: an entrance, from which all actions lead to that law."""
+"""An entrance: an added initial state from which all actions lead to a given initial distribution."""
 
 import numpy as np
 from numpy.typing import ArrayLike

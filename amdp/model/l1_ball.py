@@ -89,7 +89,7 @@ class L1Ball:
 
     def least_expectation(self, h: int, values: Floats) -> Floats:
         """Least expected value `[n, s, a]`: half the radius moves to the best state, away from the worst ones."""
-        return np.stack([multiply(self._moved(h, one), one) for one in values])
+        return np.stack([multiply(self._moved(h, row), row) for row in values])
 
     def cheapest(self, costs: Costs) -> Sweep:
         """Backward induction for each of `costs` `[n, h, s, a]`."""

@@ -1,4 +1,4 @@
-"""Kernels whose chains forget: how fast they do, where all policies come by, and what a policy pays in the long run.
+"""Mixing of ergodic kernels: how fast the initial state is forgotten, least visit chances, and long-run losses.
 
 The distance of two laws is that in total variation, half the sum of the differences; it is at most 1. A stationary
 policy `pi` moves by the chain `P^pi`, whose rows are mixtures of the rows of the kernel.
@@ -22,11 +22,11 @@ from amdp.model.dynamics import read_only
 from amdp.model.hitting import hitting_times
 from amdp.model.transitions import SingleKernel
 
-OVERLAP = 1e-12  # two rows that share less than this share nothing
+OVERLAP_TOLERANCE = 1e-12  # two rows that share less than this share nothing
 GAIN_TOLERANCE = 1e-12  # relative: an action must take longer by more than this to count as slower
-ERROR = 1e-9  # relative: factors that cannot prove this are replaced by an elimination
-CONDITION = 1e-14  # a system with a smaller reciprocal condition number is singular to rounding
-SIZE = 3.0  # of `Z`, in the norm of its rows, at most
+SOLVE_TOLERANCE = 1e-9  # relative: factors that cannot prove this are replaced by an elimination
+LEAST_CONDITION = 1e-14  # a system with a smaller reciprocal condition number is singular to rounding
+GREATEST_NORM = 3.0  # of `Z`, the largest sum of a row, at most
 
 
 # --- how fast ---------------------------------------------------------------------------------------------------------
@@ -49,7 +49,7 @@ class Mixing:
 
     @property
     def memory(self) -> float:
-        """`1 + contraction + contraction^2 + ...`, at most `tau + 1`: all that a start can ever cost."""
+        """`1 + contraction + contraction^2 + ...`, at most `tau + 1`: the most that an initial state can cost."""
         return 1.0 / (1.0 - self.contraction) if self.contraction < 1.0 else inf
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ def mixing(kernel: SingleKernel) -> Mixing:
 def require_mixing(kernel: SingleKernel) -> Mixing:
     """The mixing of a kernel in which any two rows overlap; refuse others, naming two that do not."""
     found = mixing(kernel)
-    if found.contraction >= 1.0 - OVERLAP:
+    if found.contraction >= 1.0 - OVERLAP_TOLERANCE:
         assert found.apart is not None
         (s, a), (y, b) = found.apart
         raise InvalidInput(
@@ -193,7 +193,7 @@ def _slower(rows: Floats, times: Floats, actions: Actions) -> Actions:
 def _times(rows: Floats, targets: NDArray[np.intp], actions: Actions) -> Floats:
     """Expected steps `[n, s]` until the targets: by factors, and where these prove too little, by elimination."""
     times = np.empty(actions.shape)
-    weak = [n for n, target in enumerate(targets) if not _solved(rows, target, actions[n], times[n]) <= ERROR]
+    weak = [n for n, target in enumerate(targets) if not _solved(rows, target, actions[n], times[n]) <= SOLVE_TOLERANCE]
     if weak:
         times[weak] = hitting_times(rows.reshape(-1, len(rows)), targets[weak], actions[weak])
     return times
@@ -216,7 +216,7 @@ def _solved(rows: Floats, target: np.intp, policy: Actions, times: Floats) -> fl
 
 
 class LongRun(NamedTuple):
-    """What a policy pays: `bias + mean = losses of pi + P^pi bias`, and `<law, bias> = 0`."""
+    """The long-run loss of a policy: `bias + mean = losses of pi + P^pi bias`, and `<law, bias> = 0`."""
 
     mean: float  # a step
     bias: Floats  # [s], how much more in all if it starts there
@@ -237,7 +237,7 @@ class Chain:
 
     @cached_property
     def moves(self) -> Floats:
-        """`P^pi`, `[s, y]`."""
+        """The transition matrix `P^pi` `[s, y]` of the policy."""
         with one_thread(self.rows.size):
             mixed: Floats = np.matmul(self.policy[:, None, :], self.rows)[:, 0]
         return mixed
@@ -251,7 +251,7 @@ class Chain:
         return law
 
     def long_run(self, losses: Floats) -> LongRun:
-        """Of losses `[s, a]`."""
+        """The mean loss, bias and action values of the policy for losses `[s, a]`."""
         factors, pivots = self._factors
         paid = np.einsum("sa,sa->s", self.policy, losses)
         with one_thread(factors.size):
@@ -268,11 +268,11 @@ class Chain:
         """About one over the condition number of `Z`: near 0, there may be several stationary laws."""
         factors, _ = self._factors
         with one_thread(factors.size):
-            return float(lapack.dgecon(factors, SIZE)[0])
+            return float(lapack.dgecon(factors, GREATEST_NORM)[0])
 
     @cached_property
     def _factors(self) -> tuple[Floats, NDArray[np.int32]]:
-        """Of `Z^T`, which lies in memory as LAPACK reads it."""
+        """The LU factors of `Z^T`, which lies in memory as LAPACK reads it."""
         system = _identity_and_average(len(self.moves)) - self.moves
         with one_thread(system.size):
             factors, pivots, _ = lapack.dgetrf(system.T, overwrite_a=True)
@@ -289,7 +289,7 @@ def long_run(kernel: SingleKernel, policy: Policies, losses: Floats) -> LongRun:
     require_distributions("policy", played, "sa")
     refuse("policy", played, (played.sum(axis=1) == 0.0)[:, None], "sa", "begins a row of zeros; a chain needs actions")
     chain = Chain(rows, played)
-    if chain.condition < CONDITION:
+    if chain.condition < LEAST_CONDITION:
         raise InvalidInput("the policy has no single stationary law: its chain has two classes that it never leaves")
     return chain.long_run(paid)
 

@@ -1,4 +1,4 @@
-"""Places and stretches of a trajectory: what was visited, and where play stands."""
+"""Parts of a trajectory: pairs that were visited, segments of consecutive steps, and the place that a stream is at."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -48,18 +48,18 @@ class Segment:
 
     @cached_property
     def places(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """What was visited, as an index into arrays `[h, s, a]`."""
+        """The visited pairs, as an index into arrays `[h, s, a]`."""
         return np.arange(self.start, self.stop), self.states, self.actions
 
     @property
     def pairs(self) -> Pairs:
-        """The same as a list of places."""
+        """The visited pairs with their steps."""
         return Pairs(*self.places)
 
 
 @dataclass(frozen=True, eq=False)
 class Place:
-    """Where an unbroken stream is, before its next step."""
+    """The step and state of a stream before its next round, and the policy that is being followed."""
 
     time: int
     state: int
@@ -67,7 +67,7 @@ class Place:
 
 
 class Visit(NamedTuple):
-    """A round: the way into the policy, the steps that followed it, and where it ended."""
+    """A round of a stream: the steps of the switch, those that followed the policy, and the place at its end."""
 
     entering: Segment
     segment: Segment
@@ -76,7 +76,7 @@ class Visit(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Step(Segment):
-    """One step of an unbroken stream, for learners that choose anew in each; it stands at step 0 of its table."""
+    """One step of a stream, for learners that choose anew in each; it stands at step 0 of its table."""
 
     time: int = field(kw_only=True)
     reached: int = field(kw_only=True)  # the state after it

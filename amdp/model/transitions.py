@@ -1,4 +1,4 @@
-"""Markov decision processes: transition kernels, and the policies that an oracle may choose from.
+"""Transition kernels of Markov decision processes, dense and sparse.
 
 A kernel has the axes `[h, s, a, y]`: the chance of next state `y` after action `a` in state `s` at step `h`.
 Nothing follows the last step, so its rows are never read. A row of zeros marks a place that cannot be reached.
@@ -73,7 +73,7 @@ class SingleKernel(CompiledDynamics):
         return self.occupancy(policies, initial)[:, pairs.steps, pairs.states, pairs.actions]
 
     def narrow(self, segment: Segment) -> Self:
-        """Itself: there is nothing left to learn."""
+        """Itself: the kernel is known."""
         return self
 
     @property

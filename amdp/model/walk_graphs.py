@@ -1,4 +1,4 @@
-"""Graphs of certain moves, and the closed walks on them.
+"""Graphs of deterministic transitions, and the closed walks on them.
 
 Where every pair `(s, a)` leads to one state, a stationary policy soon repeats a simple cycle. Up to the way to it, it
 is a closed walk of at most `S` pairs, of which the one at place `t mod k` is taken at step `t`. If all states reach
@@ -29,7 +29,7 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class ClosedWalk:
-    """Pairs that lead around: the one at place `t mod k` is taken at step `t`."""
+    """A cycle of `k` state-action pairs: the one at place `t mod k` is taken at step `t`."""
 
     states: Whole  # [k]
     actions: Whole  # [k]
@@ -49,7 +49,7 @@ class ClosedWalk:
 
 @dataclass(frozen=True, eq=False)
 class Pursuit:
-    """On the way to a closed walk since some step, and then on it."""
+    """The shortest path to a closed walk, begun at some step, and then the walk itself."""
 
     walk: ClosedWalk
     since: int
@@ -61,31 +61,31 @@ class Pursuit:
         return self.since + len(self.route)
 
     def action(self, time: int) -> int:
-        """What to do at a step."""
+        """The action at a step."""
         return int(self.route[time - self.since]) if time < self.caught else self.walk.pair(time)[1]
 
 
 class Closing(NamedTuple):
-    """Which closed walks are meant: their lengths, and the states that they may be in at step 0."""
+    """A set of closed walks: their lengths, and the states that they may be in at step 0."""
 
     lengths: Whole  # [i], increasing
     starts: Whole  # [c]
 
     @property
     def rows(self) -> int:
-        """How many rows the sums along the walks have: see `amdp.kernels.walks`."""
+        """The number of rows of the costs `[r, s, a]` of walks: see `amdp.kernels.walks`."""
         longest = int(self.lengths[-1])
         return longest * (longest + 1) // 2
 
     def places(self, time: int) -> Whole:
         """The rows that belong to a step, one for each length."""
-        found: Whole = self.lengths * (self.lengths - 1) // 2 + time % self.lengths
-        return found
+        rows: Whole = self.lengths * (self.lengths - 1) // 2 + time % self.lengths
+        return rows
 
 
 @dataclass(frozen=True, eq=False)
 class WalkGraph:
-    """Where each pair leads, with all states reaching each other."""
+    """The next state of each pair under deterministic transitions, with all states reaching each other."""
 
     following: Whole = field(repr=False)  # [s, a]
     initial: int
@@ -94,7 +94,7 @@ class WalkGraph:
     @classmethod
     def of(cls, kernel: SingleKernel, initial: int = 0) -> Self:
         """The graph of a homogeneous kernel; refused if its moves are uncertain or some state is out of reach."""
-        found = communication(kernel)
+        connected = communication(kernel)
         rows = rows_of(kernel) > 0
         require_index("initial", initial, len(rows))
         successors = rows.sum(axis=2)
@@ -103,19 +103,19 @@ class WalkGraph:
             raise InvalidInput(
                 f"closed walks need certain moves: pair (s={s}, a={a}) leads to {successors[s, a]} states"
             )
-        if found.unreachable_pair:
-            s, y = found.unreachable_pair
+        if connected.unreachable_pair:
+            s, y = connected.unreachable_pair
             raise InvalidInput(f"closed walks cannot be caught: state {s} never leads to state {y}; see communication")
         return cls(rows.argmax(axis=2), initial, period(kernel))
 
     @property
     def states(self) -> int:
-        """How many there are."""
+        """The number of states."""
         return len(self.following)
 
     @cached_property
     def classes(self) -> Whole:
-        """The class `[s]` of each state."""
+        """The cyclic class `[s]` of each state: the step, modulo the period, in which it can be visited."""
         depth = np.full(self.states, -1)
         depth[self.initial] = 0
         border = [self.initial]
@@ -128,7 +128,7 @@ class WalkGraph:
 
     @cached_property
     def critical(self) -> int:
-        """The critical length `d`."""
+        """The critical length `d`: from every state, every closed walk can be reached within `d` steps."""
         moves = np.zeros((self.states, self.states), dtype=np.float32)
         moves[np.arange(self.states)[:, None], self.following] = 1.0
         sizes = np.bincount(self.classes)

@@ -225,10 +225,10 @@ def _importance_weighting(parts: Parts, effort: Effort, rng: np.random.Generator
     world = SmallWorld.fixed()
     learner = parts.hedge(0.3, parts.weighting())
     start = learner.start(world.domain, rng)
-    mixture = replace(start, paid=rng.uniform(0.0, 8.0, len(start.paid))).mixture
+    mixture = replace(start, incurred=rng.uniform(0.0, 8.0, len(start.incurred))).mixture
     losses = _losses(rng)
     mean, square = np.zeros(losses.shape), np.zeros(losses.shape)
-    q = (mixture.chances[:, None, None, None] * occupancies(world.p, mixture.experts.actions)).sum(axis=0)
+    q = (mixture.chances[:, None, None, None] * occupancies(world.p, mixture.listed.actions)).sum(axis=0)
     for states in product(range(STATES), repeat=STEPS - 1):
         for actions in product(range(ACTIONS), repeat=STEPS):
             path = Segment(np.array([INITIAL, *states]), np.array(actions))
@@ -249,7 +249,7 @@ def _importance_weighting(parts: Parts, effort: Effort, rng: np.random.Generator
 
 def _chance_of_path(world: SmallWorld, mixture: Any, path: Segment) -> float:
     moves = np.prod([world.p[h, path.states[h], path.actions[h], path.states[h + 1]] for h in range(STEPS - 1)])
-    agree = (mixture.experts.actions[:, np.arange(STEPS), path.states] == path.actions).all(axis=1)
+    agree = (mixture.listed.actions[:, np.arange(STEPS), path.states] == path.actions).all(axis=1)
     return float(moves * mixture.chances[agree].sum())
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from amdp.algorithms.hedge import Mixture, experts
+from amdp.algorithms.hedge import Mixture, list_policies
 from amdp.algorithms.streams.epochs import hedge_infinite
 from amdp.algorithms.streams.switching import Epoch, PolicySwitching
 from amdp.algorithms.task import EpochSetup, Task
@@ -93,7 +93,7 @@ class Epochs(NamedTuple):
 def epochs_of(made: EpochSetup, laws: int, rng: np.random.Generator) -> Iterator[Epochs]:
     """From every state after every policy, at the end of some epochs; the first epoch is like an episode."""
     entry, (_, states, actions) = made.entry, made.entry.kernel.shape
-    every = experts(StationaryPolicies(entry.kernel, entry.initial))
+    every = list_policies(StationaryPolicies(entry.kernel, entry.initial))
     policies = one_hot(every.actions, actions)
     for epoch, state, policy in product((1, 2), range(states), policies):
         place = Place(epoch * made.length, state, policy)

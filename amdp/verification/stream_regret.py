@@ -81,11 +81,11 @@ def _hedge_inequality(parts: Parts, effort: Effort, rng: np.random.Generator) ->
         learner = parts.hedge(rate, WholeTable())
         distribution: Any = learner.start(world.domain, rng)
         paid = squared = 0.0
-        totals = np.zeros(len(distribution.paid))
+        totals = np.zeros(len(distribution.incurred))
         best = rng.random(world.domain.shape)
         for _ in range(rounds):
             table = (rng.random(world.domain.shape) < best).astype(np.float64)
-            losses = distribution.experts.pay(table)
+            losses = distribution.listed.expected_losses(table)
             chances = distribution.mixture.chances
             paid, squared = paid + float(chances @ losses), squared + float(chances @ losses**2)
             totals += losses

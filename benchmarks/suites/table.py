@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from amdp.algorithms.paper_table import TABLE, Efficiency, Setting, Transitions
+from amdp.algorithms.paper_table import TABLE, Efficiency, PlayKind, Transitions
 from amdp.algorithms.paper_table import Row as Stated
 from amdp.experiments.ladders import Ladder, slope, spec_of
 from amdp.experiments.match import arrange
@@ -152,7 +152,7 @@ def _measure(stated: Stated, ladder: Ladder, effort: Effort) -> Measured:
     rounds, trials = _endless(match), list[int]()
     times = side_by_side({"round": lambda: trials.append(next(rounds).trials)}, replace(effort, seconds=0.0))
     steps, states, actions = match.domain.shape
-    length = steps if stated.setting is Setting.EPISODES else match.epoch or 1
+    length = steps if stated.setting is PlayKind.EPISODES else match.epoch or 1
     played = Played(length, states, actions, float(np.mean(trials)), stated.transitions is Transitions.UNKNOWN, match)
     count = FLOPS.get(stated.learner)
     return Measured(played, times.median("round"), count(played) if count else nan)

@@ -120,7 +120,7 @@ def test_a_game_with_delays_is_that_of_a_loop_by_hand() -> None:
 def test_every_round_has_luck_of_its_own() -> None:
     distribution = bandit(-2.0)
     assert len({float(weight(distribution, distribution, k)) for k in range(40)}) > 3
-    assert distribution.luck(3).random() == replace(distribution, rounds=9).luck(3).random()
+    assert distribution.trial_rng(3).random() == replace(distribution, rounds=9).trial_rng(3).random()
 
 
 def test_the_recipe_is_tuned_as_plain_ftpl_and_states_no_bound() -> None:

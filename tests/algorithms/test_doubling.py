@@ -10,11 +10,12 @@ from worlds import random_rows
 
 from amdp import BernsteinBox, InvalidInput, Kernel, MarkovPolicies, Radius, Segment
 from amdp.algorithms.base import Learner
-from amdp.algorithms.doubling import Life, UnknownDelay, UnknownRounds
+from amdp.algorithms.doubling import Life, UnknownDelay, UnknownRounds, ftpl_unknown_delay, ftpl_unknown_rounds
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
 from amdp.algorithms.estimators.resampling import SharedResampling
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, PerturbedLeader, follow_the_perturbed_leader
+from amdp.algorithms.task import Recipe
 from amdp.game import delays
 from amdp.game.arenas import Episodic
 from amdp.game.delays import Delays
@@ -22,6 +23,7 @@ from amdp.game.loop import ArenaGame, play
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
 from amdp.model.domains import Domain
+from amdp.testing import learner_checks
 
 SHAPE = (3, 2, 2)
 
@@ -180,3 +182,9 @@ def test_a_first_guess_that_is_no_whole_number_is_refused(kind: Any) -> None:
 def test_a_first_guess_below_one_is_refused(kind: Any, first: int) -> None:
     with pytest.raises(InvalidInput, match=f"first = {first}; it must be at least 1"):
         kind(Maker(), first)
+
+
+@pytest.mark.parametrize("recipe", [ftpl_unknown_rounds, ftpl_unknown_delay])
+def test_the_recipes_conform(recipe: Recipe) -> None:
+    for check in learner_checks():
+        check(recipe)

@@ -30,7 +30,7 @@ from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.feedback import Bandit, FullInformation, Weights
 from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
-from amdp.algorithms.hedge import Hedge, Mixture, WeightedPolicies, count_policies, experts
+from amdp.algorithms.hedge import Hedge, Mixture, WeightedPolicies, count_policies, list_policies
 from amdp.arrays import Floats
 from amdp.game import delays
 from amdp.game.arenas import Episodic
@@ -57,7 +57,7 @@ def told(table: Floats) -> FullInformation:
 
 
 def some_mixture(domain: Domain, seed: int = 2) -> Mixture:
-    listed = experts(domain)
+    listed = list_policies(domain)
     return Mixture(listed, np.random.default_rng(seed).dirichlet(np.ones(len(listed.actions))))
 
 
@@ -67,7 +67,7 @@ def trajectories(domain: MarkovPolicies, mixture: Mixture) -> list[tuple[float, 
     assert isinstance(kernel, Kernel)
     steps, states, _ = domain.shape
     found = []
-    for chance, policy in zip(mixture.chances, mixture.experts.actions, strict=True):
+    for chance, policy in zip(mixture.chances, mixture.listed.actions, strict=True):
         for later in product(range(states), repeat=steps - 1):
             path = np.array([domain.initial, *later])
             taken = policy[np.arange(steps), path]
@@ -83,7 +83,7 @@ def trajectories(domain: MarkovPolicies, mixture: Mixture) -> list[tuple[float, 
 def test_policies_that_differ_at_a_reachable_state_are_listed_once(shape: Shape) -> None:
     steps, states, actions = shape
     domain = domain_of(shape)
-    listed = experts(domain).actions
+    listed = list_policies(domain).actions
     assert len(listed) == count_policies(domain) == actions ** (1 + (steps - 1) * states)
     assert len(np.unique(listed.reshape(len(listed), -1), axis=0)) == len(listed)
     assert count_policies(MarkovPolicies(BernsteinBox.vacuous(shape))) == len(listed)
@@ -92,7 +92,7 @@ def test_policies_that_differ_at_a_reachable_state_are_listed_once(shape: Shape)
 def test_states_that_cannot_be_reached_are_not_decided() -> None:
     domain = domain_of((3, 4, 2), kind="layered")
     assert count_policies(domain) == 2 ** (1 + 2 + 2), "half of the states in each later step"
-    every = occupancy(domain.dynamics, one_hot(experts(domain).actions, 2))  # type: ignore[arg-type]
+    every = occupancy(domain.dynamics, one_hot(list_policies(domain).actions, 2))  # type: ignore[arg-type]
     assert len(np.unique(every.round(12).reshape(len(every), -1), axis=0)) == len(every)
 
 
@@ -105,7 +105,7 @@ def test_too_many_policies_are_refused_with_their_number() -> None:
 
 
 def test_stationary_policies_choose_once_for_all_steps() -> None:
-    listed = experts(StationaryPolicies(Kernel.homogeneous(np.ones((1, 2, 1)), 3)))
+    listed = list_policies(StationaryPolicies(Kernel.homogeneous(np.ones((1, 2, 1)), 3)))
     assert_array_equal(listed.actions, [[0], [1]])
 
 
@@ -118,9 +118,9 @@ def test_policies_pay_what_plain_recursion_says(seed: int, width: float | None) 
     if width is not None:
         domain = MarkovPolicies(box_around(domain.dynamics, width, rng))  # type: ignore[arg-type]
     table = rng.random(SHAPE)
-    listed = experts(domain)
+    listed = list_policies(domain)
     expected = [plain_values(domain, table, policy)[0, 0] for policy in listed.actions]
-    assert_allclose(listed.pay(table), expected, rtol=1e-12)
+    assert_allclose(listed.expected_losses(table), expected, rtol=1e-12)
 
 
 # --- weights ----------------------------------------------------------------------------------------------------------
@@ -135,7 +135,9 @@ def test_chances_are_the_exponentials_of_what_was_paid(seed: int) -> None:
     tables = rng.random((4, 3, 2, 2))
     for table in tables:
         distribution = Hedge(0.7, WholeTable()).learn(distribution, told(table))
-    paid = np.array([plain_values(domain, tables.sum(axis=0), policy)[0, 0] for policy in experts(domain).actions])
+    paid = np.array(
+        [plain_values(domain, tables.sum(axis=0), policy)[0, 0] for policy in list_policies(domain).actions]
+    )
     expected = np.exp(-0.7 * paid)
     assert_allclose(distribution.mixture.chances, expected / expected.sum(), rtol=1e-10)
 
@@ -182,7 +184,7 @@ def test_the_order_of_arrivals_does_not_matter() -> None:
     for one, other in zip(feedbacks, reversed(feedbacks), strict=True):
         forwards, backwards = learner.learn(forwards, one), learner.learn(backwards, other)
     assert_allclose(forwards.mixture.chances, backwards.mixture.chances, rtol=1e-12)
-    assert (distribution.paid == 0).all(), "states are values: the old one is what it was"
+    assert (distribution.incurred == 0).all(), "states are values: the old one is what it was"
 
 
 def test_delay_adapted_asks_the_mixture_and_the_box_of_the_round_of_arrival() -> None:
@@ -200,20 +202,20 @@ def test_delay_adapted_asks_the_mixture_and_the_box_of_the_round_of_arrival() ->
     third = learner.learn(learner.observe(second, again), prompt)
     last = learner.observe(third, Segment(np.array([0, 0]), np.array([0, 0])))
     assert (last.mixture.visits(early.pairs) < third.mixture.visits(early.pairs) - 0.01).any(), "already the next round"
-    found = learner.learn(last, late).paid - last.paid
+    found = learner.learn(last, late).incurred - last.incurred
     then, now = first.mixture.visits(early.pairs), third.mixture.visits(early.pairs)
     assert (now < then - 0.01).any()
     assert (now > then + 0.01).any()
     estimate = np.zeros(SHAPE)
     estimate[early.places] = 1 / (np.maximum(then, now) + 0.1)
-    assert_allclose(found, last.experts.pay(estimate), rtol=1e-12)
+    assert_allclose(found, last.listed.expected_losses(estimate), rtol=1e-12)
 
 
 def test_policies_are_drawn_with_their_chances() -> None:
     mixture = some_mixture(domain_of(SHAPE))
     n = 40_000
     drawn = mixture.sample(n, np.random.default_rng(5)).reshape(n, -1)
-    every = mixture.experts.actions.reshape(len(mixture.chances), -1)
+    every = mixture.listed.actions.reshape(len(mixture.chances), -1)
     counts = (drawn[:, None] == every).all(axis=2).sum(axis=0)
     assert counts.sum() == n
     assert stats.chisquare(counts, mixture.chances * n).pvalue > 1e-7
@@ -233,7 +235,7 @@ def test_importance_weights_of_the_mixture_have_the_losses_as_their_mean(seed: i
             weights = ImportanceWeighting().weigh(mixture, segment, np.random.default_rng(0))
             estimate = ImportanceWeighting().add(np.zeros(SHAPE), Bandit.reveal(table, segment, weights), mixture)
             mean += chance * estimate
-            second += chance * float(mixture.chances @ mixture.experts.pay(estimate) ** 2)
+            second += chance * float(mixture.chances @ mixture.listed.expected_losses(estimate) ** 2)
     reached = mixture.visits(Pairs.all(SHAPE)).reshape(SHAPE) > 0
     assert_allclose(mean[reached], table[reached], rtol=1e-9)
     steps, states, actions = SHAPE
@@ -245,9 +247,9 @@ def test_over_a_box_the_visits_are_the_mixture_of_the_greatest() -> None:
     box = box_around(random_kernel("dense", SHAPE, rng), 0.4, rng)
     mixture = some_mixture(MarkovPolicies(box))
     found = mixture.visits(Pairs.all(SHAPE))
-    each = box.greatest_visits(one_hot(mixture.experts.actions, 2), 0, Pairs.all(SHAPE))
+    each = box.greatest_visits(one_hot(mixture.listed.actions, 2), 0, Pairs.all(SHAPE))
     assert_allclose(found, mixture.chances @ each)
-    inside = kernel_inside(box, rng).occupancy(one_hot(mixture.experts.actions, 2), 0)
+    inside = kernel_inside(box, rng).occupancy(one_hot(mixture.listed.actions, 2), 0)
     assert (found.reshape(SHAPE) >= np.tensordot(mixture.chances, inside, 1) - 1e-12).all()
 
 

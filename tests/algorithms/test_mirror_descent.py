@@ -34,6 +34,8 @@ from amdp.algorithms.estimators.importance_weighting import DelayAdapted, Implic
 from amdp.algorithms.named import learner as recipe
 from amdp.algorithms.occupancy.measures import EveryRound, TiltedMeasure, WhenDoubled
 from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
+from amdp.algorithms.occupancy.recipes import delayed_uob_reps, o_reps, o_reps_full, uc_o_reps_bernstein, uob_reps
+from amdp.algorithms.task import Task
 from amdp.arrays import Floats
 from amdp.game import delays
 from amdp.game.arenas import Episodic
@@ -172,14 +174,14 @@ def test_one_step_is_exp3() -> None:
 
 def test_o_reps_needs_a_kernel() -> None:
     with pytest.raises(InvalidInput, match="O-REPS needs a kernel, not MarkovPolicies over BernsteinBox"):
-        MirrorDescent.o_reps(narrowing(), 10)
+        o_reps(Task(narrowing(), 10))
 
 
 # --- UOB-REPS ---------------------------------------------------------------------------------------------------------
 
 
 def test_the_first_episode_is_uniform_in_every_step() -> None:
-    distribution = started(MirrorDescent.uob_reps(narrowing(), 100, projection=FAST), narrowing())
+    distribution = started(uob_reps(Task(narrowing(), 100, projection=FAST)), narrowing())
     q, (steps, states, actions) = distribution.projection.measure, SHAPE
     expected = np.full(q.shape, 1.0 / (states * actions * states))
     expected[0] = 0.0
@@ -221,7 +223,7 @@ def visits_of(dynamics: object) -> Floats:
 
 def test_epochs_begin_when_a_count_doubles_and_not_otherwise() -> None:
     domain, world = narrowing(rounds=100), domain_of()
-    learner = MirrorDescent.uob_reps(domain, 100, projection=FAST)
+    learner = uob_reps(Task(domain, 100, projection=FAST))
     assert isinstance(world.dynamics, SingleKernel)
     counts, frozen, epochs = np.zeros(SHAPE), np.zeros(SHAPE), 0
     before: TiltedMeasure | None = None
@@ -240,7 +242,7 @@ def test_epochs_begin_when_a_count_doubles_and_not_otherwise() -> None:
 
 def test_a_new_box_is_that_of_the_counts_alone_and_the_measure_lies_in_it() -> None:
     domain, world = narrowing(), domain_of()
-    learner = MirrorDescent.uob_reps(domain, 200, projection=FAST)
+    learner = uob_reps(Task(domain, 200, projection=FAST))
     assert isinstance(world.dynamics, SingleKernel)
     for distribution in walked(learner, domain, world.dynamics, tables_of(SHAPE, 60)):
         used = distribution.projector.domain.dynamics
@@ -264,7 +266,7 @@ def test_exact_transitions_make_uc_o_reps_o_reps() -> None:
     """From the same start; over a box of one kernel only the start differs."""
     domain = domain_of()
     assert isinstance(domain.dynamics, Kernel)
-    learner = MirrorDescent.uc_o_reps_bernstein(domain, 100, projection=FAST)
+    learner = uc_o_reps_bernstein(Task(domain, 100, projection=FAST))
     full = MirrorDescent(learner.rate, WholeTable(), FAST)
     boxed = started(learner, MarkovPolicies(BernsteinBox.exactly(domain.dynamics)))
     q = boxed.projection
@@ -282,7 +284,7 @@ def test_exact_transitions_make_uc_o_reps_o_reps() -> None:
 def test_without_delay_delayed_uob_reps_is_uob_reps_with_every_box() -> None:
     domain, world = narrowing(), domain_of()
     assert isinstance(world.dynamics, SingleKernel)
-    delayed = MirrorDescent.delayed_uob_reps(domain, 200, projection=FAST)
+    delayed = delayed_uob_reps(Task(domain, 200, projection=FAST))
     plain = MirrorDescent(delayed.rate, ImplicitExploration(delayed.rate), FAST, EveryRound())
     runs = [measures(walked(each, domain, world.dynamics, tables_of(SHAPE, 40))) for each in (delayed, plain)]
     assert_array_equal(runs[0], runs[1])
@@ -327,7 +329,7 @@ def test_the_order_of_arrivals_does_not_matter() -> None:
 def test_a_learner_that_starts_again_keeps_all_counts() -> None:
     """Also those that no epoch has taken up."""
     domain, rng = narrowing(), np.random.default_rng(5)
-    restarting = UnknownRounds(lambda told, guess: MirrorDescent.uob_reps(told, guess, projection=FAST))
+    restarting = UnknownRounds(lambda told, guess: uob_reps(Task(told, guess, projection=FAST)))
     life = restarting.start(domain, rng)
     for _ in range(11):
         life = restarting.observe(life, Segment(np.array([0, *rng.integers(3, size=2)]), rng.integers(2, size=3)))
@@ -452,7 +454,7 @@ def test_newton_and_cvxpy_play_the_same_game(rounds: int) -> None:
     domain = instances.build("tiny").domain
     played = []
     for name in ("newton", "cvxpy"):
-        learner = MirrorDescent.o_reps(domain, rounds, projection=name)
+        learner = o_reps(Task(domain, rounds, projection=name))
         game, _ = tiny_game(rounds, learner)
         played.append(list(play(game, learner, domain, Streams.from_seed(1))))
     for one, other in zip(*played, strict=True):
@@ -495,7 +497,7 @@ def test_regret_grows_like_the_square_root_of_the_rounds() -> None:
     domain = instances.build("tiny").domain
     counts, means = [500, 2000, 8000], []
     for rounds in counts:
-        learner = MirrorDescent.o_reps(domain, rounds)
+        learner = o_reps(Task(domain, rounds))
         game, _ = tiny_game(rounds, learner)
         runs = [play(game, learner, domain, Streams.from_seed(seed)) for seed in range(4)]
         means.append(np.mean([measure(game, run, checkpoints=[rounds]).low[-1] for run in runs]))
@@ -509,7 +511,7 @@ def test_regret_grows_like_the_square_root_of_the_rounds() -> None:
 def test_the_tuned_rates_give_the_published_bounds() -> None:
     domain, (steps, states, actions), rounds = domain_of(), SHAPE, 1000
     pairs = states * actions
-    full, bandit = MirrorDescent.o_reps_full(domain, rounds), MirrorDescent.o_reps(domain, rounds)
+    full, bandit = o_reps_full(Task(domain, rounds)), o_reps(Task(domain, rounds))
     for learner, published in (
         (full, 2 * steps * sqrt(rounds * log(pairs))),
         (bandit, 2 * steps * sqrt(pairs * rounds * log(pairs))),
@@ -523,22 +525,22 @@ def test_rates_are_those_of_the_formulas() -> None:
     box, rounds, late = narrowing(), 1000, 5000
     steps, states, actions = SHAPE
     pairs = states * actions
-    uob = MirrorDescent.uob_reps(box, rounds, delta=0.1)
+    uob = uob_reps(Task(box, rounds), delta=0.1)
     assert uob.rate == pytest.approx(sqrt(log(steps**2 * pairs / 0.1) / (pairs * rounds)))
     assert uob.estimator == ImplicitExploration(uob.rate)
-    assert MirrorDescent.uc_o_reps_bernstein(box, rounds).rate == pytest.approx(sqrt(log(18) / rounds))
+    assert uc_o_reps_bernstein(Task(box, rounds)).rate == pytest.approx(sqrt(log(18) / rounds))
     doubt = log(steps * pairs * rounds)
     for delay, worse in ((0, pairs * rounds), (late, sqrt(steps * pairs) * late)):
-        delayed = MirrorDescent.delayed_uob_reps(box, rounds, delay)
+        delayed = delayed_uob_reps(Task(box, rounds, delay))
         assert delayed.rate == pytest.approx(sqrt(doubt / worse))
         assert delayed.estimator == DelayAdapted(delayed.rate)
-    assert MirrorDescent.delayed_uob_reps(box, rounds, late, multiplier=3.0).rate == pytest.approx(3 * delayed.rate)
+    assert delayed_uob_reps(Task(box, rounds, late, multiplier=3.0)).rate == pytest.approx(3 * delayed.rate)
 
 
 def test_no_bound_is_stated_where_none_is_known() -> None:
     box, known = narrowing(), domain_of()
-    assert MirrorDescent.uob_reps(box, 100).bound(box, 100) is None
-    assert MirrorDescent.o_reps(known, 100).bound(known, 100, waited=5) is None
+    assert uob_reps(Task(box, 100)).bound(box, 100) is None
+    assert o_reps(Task(known, 100)).bound(known, 100, waited=5) is None
     assert MirrorDescent(0.1, DelayAdapted(0.1)).bound(known, 100) is None
     biased = MirrorDescent(0.1, ImplicitExploration(0.2)).bound(known, 100)
     assert biased is not None
@@ -546,7 +548,7 @@ def test_no_bound_is_stated_where_none_is_known() -> None:
 
 
 def test_orders_grow_as_they_should() -> None:
-    for order in (bounds.delayed_hedge_order, bounds.delayed_uob_ftrl_order, bounds.delayed_uob_reps_order):
+    for order in (bounds.delayed_ftpl_order, bounds.delayed_uob_reps_order):
         alone = order(SHAPE, 400, 0)
         assert alone == bounds.uob_reps_order(SHAPE, 400) == pytest.approx(9 * 3 * sqrt(2 * 400))
         assert order(SHAPE, 400, 400) - alone == pytest.approx((order(SHAPE, 400, 1600) - alone) / 2)
@@ -561,9 +563,9 @@ def test_a_rate_that_means_nothing_is_refused(rate: float) -> None:
 @pytest.mark.parametrize(("rounds", "delta", "message"), [(0, None, "rounds"), (10, 0.0, "delta"), (10, 2.0, "delta")])
 def test_terms_that_mean_nothing_are_refused(rounds: int, delta: float | None, message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
-        MirrorDescent.uob_reps(narrowing(), rounds, delta=delta)
+        uob_reps(Task(narrowing(), rounds), delta=delta)
     with pytest.raises(InvalidInput, match="total_delay"):
-        MirrorDescent.delayed_uob_reps(narrowing(), 10, -1)
+        delayed_uob_reps(Task(narrowing(), 10, -1))
 
 
 def test_an_unknown_projection_is_refused_at_the_start() -> None:

@@ -10,8 +10,14 @@ from amdp.algorithms.bounds import Bound
 from amdp.algorithms.hedge import Hedge
 from amdp.algorithms.named import GROUP, learner
 from amdp.algorithms.occupancy.measures import EveryRound, WhenDoubled
-from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
-from amdp.algorithms.occupancy.regularized_leader import RegularizedLeader
+from amdp.algorithms.occupancy.recipes import (
+    delayed_uob_ftrl,
+    delayed_uob_reps,
+    o_reps,
+    o_reps_full,
+    uc_o_reps_bernstein,
+    uob_reps,
+)
 from amdp.algorithms.task import Task
 from amdp.experiments.match import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
@@ -46,12 +52,12 @@ def test_every_learner_plays(name: str, domain: MarkovPolicies) -> None:
 
 def test_names_stand_for_the_algorithms_that_they_name() -> None:
     made: dict[str, Any] = {name: learner(name, BOX, K, 7) for name in NAMES if name not in KNOWN_ONLY}
-    assert learner("o-reps", WORLD.domain, K, 7) == MirrorDescent.o_reps(WORLD.domain, K)
-    assert learner("o-reps-full", WORLD.domain, K, 7) == MirrorDescent.o_reps_full(WORLD.domain, K)
-    assert made["uob-reps"] == MirrorDescent.uob_reps(BOX, K)
-    assert made["uc-o-reps-bernstein"] == MirrorDescent.uc_o_reps_bernstein(BOX, K)
-    assert made["delayed-uob-reps"] == MirrorDescent.delayed_uob_reps(BOX, K, 7)
-    assert made["delayed-uob-ftrl"] == RegularizedLeader.delayed_uob_ftrl(BOX, K, 7)
+    assert learner("o-reps", WORLD.domain, K, 7) == o_reps(Task(WORLD.domain, K))
+    assert learner("o-reps-full", WORLD.domain, K, 7) == o_reps_full(Task(WORLD.domain, K))
+    assert made["uob-reps"] == uob_reps(Task(BOX, K))
+    assert made["uc-o-reps-bernstein"] == uc_o_reps_bernstein(Task(BOX, K))
+    assert made["delayed-uob-reps"] == delayed_uob_reps(Task(BOX, K, 7))
+    assert made["delayed-uob-ftrl"] == delayed_uob_ftrl(Task(BOX, K, 7))
     assert learner("hedge", WORLD.domain, K, 7) == Hedge.exact(WORLD.domain, K, 7)
     assert made["delayed-hedge"] == Hedge.tuned(WORLD.domain, K, 7)
     assert made["uob-reps"].refresh == made["uc-o-reps-bernstein"].refresh == WhenDoubled()
@@ -66,7 +72,7 @@ def test_learners_of_known_transitions_refuse_a_box(name: str) -> None:
 
 def test_terms_reach_the_learner() -> None:
     player = learner("uob-reps", BOX, K, multiplier=2.0, projection="cvxpy")
-    assert player == MirrorDescent.uob_reps(BOX, K, multiplier=2.0, projection="cvxpy")
+    assert player == uob_reps(Task(BOX, K, multiplier=2.0, projection="cvxpy"))
     assert Task(BOX, K).projection_oracle == "newton"
 
 

@@ -36,6 +36,8 @@ from amdp.algorithms.occupancy.measures import EveryRound, Refresh, WhenDoubled
 from amdp.algorithms.policy_optimization import bounds as policy_bounds
 from amdp.algorithms.policy_optimization.critics import Critic, DilatedBonus, Evaluation, KeptWeights, LossToGo
 from amdp.algorithms.policy_optimization.learners import LocalWeights, PolicyOptimization
+from amdp.algorithms.policy_optimization.recipes import delayed_oppo, delayed_oppo_full, dilated_bonus, o_ssp, pomd
+from amdp.algorithms.task import Task
 from amdp.arrays import Floats
 from amdp.cli import app
 from amdp.game import delays
@@ -216,10 +218,10 @@ def test_o_ssp_is_its_pseudo_code() -> None:
 
 def test_without_delay_delayed_oppo_is_pomd_but_for_its_parameters() -> None:
     told = narrowing()
-    pomd, oppo = PolicyOptimization.pomd(told, 200), PolicyOptimization.delayed_oppo(told, 200)
-    assert oppo != pomd
-    assert replace(oppo, rate=pomd.rate, critic=pomd.critic) == pomd
-    assert type(oppo.estimator) is type(pomd.estimator)
+    plain, oppo = pomd(Task(told, 200)), delayed_oppo(Task(told, 200))
+    assert oppo != plain
+    assert replace(oppo, rate=plain.rate, critic=plain.critic) == plain
+    assert type(oppo.estimator) is type(plain.estimator)
 
 
 @pytest.mark.parametrize("arms", [2, 5])
@@ -349,7 +351,7 @@ def test_o_ssp_keeps_its_floor_and_moves_no_weight_by_more_than_e(seed: int, rou
     rng = np.random.default_rng(seed)
     kernel = kernel_of(seed=seed)
     domain = MarkovPolicies(kernel)
-    learner = PolicyOptimization.o_ssp(domain, rounds, multiplier=multiplier)
+    learner = o_ssp(Task(domain, rounds, multiplier=multiplier))
     distribution = replace(learner.start(domain, rng), total=100 * rng.normal(size=SHAPE) / learner.rate)
     policy = distribution.playing.policy
     assert (policy >= learner.exploration / SHAPE[2] * (1 - 1e-12)).all()
@@ -487,7 +489,7 @@ def test_the_same_seed_plays_the_same_game_to_the_last_bit(name: str) -> None:
 @pytest.mark.parametrize("wrapper", [UnknownRounds, UnknownDelay])
 def test_learners_that_start_again_keep_what_the_critic_kept(wrapper: Any) -> None:
     told, kernel = narrowing(), kernel_of()
-    wrapped = wrapper(lambda domain, guess: PolicyOptimization.delayed_oppo(domain, guess, guess), first=4)
+    wrapped = wrapper(lambda domain, guess: delayed_oppo(Task(domain, guess, guess)), first=4)
     game = ArenaGame(Episodic(kernel), FixedLosses(tables_of(SHAPE, 20)), delays.fixed(20, 2))
     assert len(list(play(game, wrapped, told, Streams.from_seed(1)))) == 20
     life = wrapped.start(told, np.random.default_rng(0))
@@ -510,11 +512,11 @@ def test_amdp_play_knows_them(name: str) -> None:
 def test_names_stand_for_the_algorithms_that_they_name() -> None:
     told, known = narrowing(), MarkovPolicies(kernel_of())
     assert set(NAMES) <= set(registry.names("amdp.learners"))
-    assert recipe("pomd", told, 100, 7, multiplier=2.0) == PolicyOptimization.pomd(told, 100, multiplier=2.0)
-    assert recipe("dilated-bonus", told, 100, 7) == PolicyOptimization.dilated_bonus(told, 100)
-    assert recipe("delayed-oppo", told, 100, 7) == PolicyOptimization.delayed_oppo(told, 100, 7)
-    assert recipe("delayed-oppo-full", told, 100, 7) == PolicyOptimization.delayed_oppo_full(told, 100, 7)
-    assert recipe("o-ssp", known, 100, 7) == PolicyOptimization.o_ssp(known, 100)
+    assert recipe("pomd", told, 100, 7, multiplier=2.0) == pomd(Task(told, 100, multiplier=2.0))
+    assert recipe("dilated-bonus", told, 100, 7) == dilated_bonus(Task(told, 100))
+    assert recipe("delayed-oppo", told, 100, 7) == delayed_oppo(Task(told, 100, 7))
+    assert recipe("delayed-oppo-full", told, 100, 7) == delayed_oppo_full(Task(told, 100, 7))
+    assert recipe("o-ssp", known, 100, 7) == o_ssp(Task(known, 100))
 
 
 def gamma_of(learner: PolicyOptimization) -> float:
@@ -525,24 +527,24 @@ def gamma_of(learner: PolicyOptimization) -> float:
 def test_parameters_are_those_of_the_formulas() -> None:
     told, rounds, late = narrowing(), 8000, 1000
     steps, states, actions = SHAPE
-    pomd = PolicyOptimization.pomd(told, rounds)
-    assert pomd.rate == pytest.approx(1 / (steps * 400))
-    assert gamma_of(pomd) == pytest.approx(1 / (sqrt(actions) * 20))
-    oppo = PolicyOptimization.delayed_oppo(told, rounds, late)
+    plain = pomd(Task(told, rounds))
+    assert plain.rate == pytest.approx(1 / (steps * 400))
+    assert gamma_of(plain) == pytest.approx(1 / (sqrt(actions) * 20))
+    oppo = delayed_oppo(Task(told, rounds, late))
     gamma = (steps * sqrt(9000) / (states * actions * rounds)) ** (2 / 3)
     assert gamma_of(oppo) == pytest.approx(gamma)
     assert oppo.rate == pytest.approx(sqrt(gamma * log(actions) / (steps**2 * 9000)))
-    assert gamma_of(PolicyOptimization.delayed_oppo(told, 1)) == pytest.approx((steps / (states * actions)) ** (2 / 3))
-    assert gamma_of(PolicyOptimization.delayed_oppo(told, 1, 10**6)) == 1.0
-    full = PolicyOptimization.delayed_oppo_full(told, rounds, late)
+    assert gamma_of(delayed_oppo(Task(told, 1))) == pytest.approx((steps / (states * actions)) ** (2 / 3))
+    assert gamma_of(delayed_oppo(Task(told, 1, 10**6))) == 1.0
+    full = delayed_oppo_full(Task(told, rounds, late))
     assert full.rate == pytest.approx(sqrt(log(actions) / (steps**2 * 9000)))
     assert full.estimator == WholeTable()
-    bonus = PolicyOptimization.dilated_bonus(told, rounds)
+    bonus = dilated_bonus(Task(told, rounds))
     assert bonus.rate == pytest.approx(1 / (steps * sqrt(states * actions * rounds)))
     assert bonus.critic == DilatedBonus(2 * bonus.rate * steps)
     assert bonus.refresh == WhenDoubled()
-    assert PolicyOptimization.dilated_bonus(told, 1).rate == pytest.approx(1 / (24 * 27))
-    assert PolicyOptimization.dilated_bonus(told, 1, multiplier=2.0).rate == pytest.approx(2 / (24 * 27))
+    assert dilated_bonus(Task(told, 1)).rate == pytest.approx(1 / (24 * 27))
+    assert dilated_bonus(Task(told, 1, multiplier=2.0)).rate == pytest.approx(2 / (24 * 27))
 
 
 def test_parameters_of_o_ssp_follow_the_least_visit_chance() -> None:
@@ -550,13 +552,13 @@ def test_parameters_of_o_ssp_follow_the_least_visit_chance() -> None:
     p[1, 0, 2] = [0.9, 0.1]
     p[1, 1, 1] = [0.7, 0.3]
     alpha, rounds = 0.5 * 0.1 + 0.5 * 0.3, 10**6
-    learner = PolicyOptimization.o_ssp(MarkovPolicies(Kernel(p)), rounds)
+    learner = o_ssp(Task(MarkovPolicies(Kernel(p)), rounds))
     assert learner.rate == pytest.approx(sqrt(alpha * log(4) / (9 * 4 * rounds)))
     assert learner.exploration == pytest.approx(learner.rate * 3 * 4 / alpha)
-    short = PolicyOptimization.o_ssp(MarkovPolicies(Kernel(p)), 1)
+    short = o_ssp(Task(MarkovPolicies(Kernel(p)), 1))
     assert short.exploration == 0.5
     assert short.rate == pytest.approx(0.5 * alpha / 12)
-    bold = PolicyOptimization.o_ssp(MarkovPolicies(Kernel(p)), rounds, multiplier=1000.0)
+    bold = o_ssp(Task(MarkovPolicies(Kernel(p)), rounds, multiplier=1000.0))
     assert bold.rate == pytest.approx(short.rate)
 
 
@@ -587,8 +589,8 @@ def test_no_bound_is_stated_where_none_is_known() -> None:
     box, known = narrowing(), MarkovPolicies(kernel_of())
     avoidable = MarkovPolicies(Kernel(np.broadcast_to(np.eye(2)[None, None], (3, 2, 2, 2))))
     exact = PolicyOptimization(0.1, Evaluation(ImportanceWeighting()))
-    assert PolicyOptimization.pomd(box, 100).bound(box, 100) is None
-    assert PolicyOptimization.dilated_bonus(known, 100).bound(known, 100) is None
+    assert pomd(Task(box, 100)).bound(box, 100) is None
+    assert dilated_bonus(Task(known, 100)).bound(known, 100) is None
     assert exact.bound(known, 100, waited=1) is None
     assert exact.bound(avoidable, 100) is None
     assert PolicyOptimization(0.1, Evaluation(ImplicitExploration(0.0))).bound(known, 100) is None
@@ -597,24 +599,14 @@ def test_no_bound_is_stated_where_none_is_known() -> None:
         assert PolicyOptimization(0.1, Evaluation(other)).bound(known, 100) is None
 
 
-def test_orders_grow_as_they_should() -> None:
-    assert policy_bounds.pomd_order(SHAPE, 8000) == pytest.approx(4 * policy_bounds.pomd_order(SHAPE, 1000))
-    alone = policy_bounds.delayed_oppo_order(SHAPE, 1000, 0)
-    late = policy_bounds.delayed_oppo_order(SHAPE, 1000, 8000) - alone
-    assert late == pytest.approx(4 * (policy_bounds.delayed_oppo_order(SHAPE, 1000, 1000) - alone))
-    long, short = (policy_bounds.dilated_bonus_order(SHAPE, rounds) - 81 for rounds in (4000, 1000))
-    assert long == pytest.approx(2 * short)
-    assert policy_bounds.o_ssp_order(SHAPE, 100, 0.5) == pytest.approx(9 * sqrt(200) / 0.5)
-
-
 def test_o_ssp_refuses_a_world_that_a_policy_can_avoid() -> None:
     p = np.full((4, 3, 2, 3), 1 / 3)
     p[2, :, 1] = [0.5, 0.5, 0.0]
     message = r"some policy is never at \[h=3, s=2\]; use o-reps or pomd"
     with pytest.raises(InvalidInput, match=message):
-        PolicyOptimization.o_ssp(MarkovPolicies(Kernel(p)), 100)
+        o_ssp(Task(MarkovPolicies(Kernel(p)), 100))
     with pytest.raises(InvalidInput, match="O-SSP needs a kernel, not MarkovPolicies over BernsteinBox"):
-        PolicyOptimization.o_ssp(narrowing(), 100)
+        o_ssp(Task(narrowing(), 100))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -641,7 +633,7 @@ def test_feedback_of_another_kind_is_refused() -> None:
     told = MarkovPolicies(kernel_of())
     game = ArenaGame(Episodic(kernel_of()), FixedLosses(tables_of(SHAPE, 5)))
     with pytest.raises(InvalidInput, match="needs FullInformation"):
-        play(game, PolicyOptimization.delayed_oppo_full(told, 5), told, Streams.from_seed(1))
+        play(game, delayed_oppo_full(Task(told, 5)), told, Streams.from_seed(1))
 
 
 @pytest.mark.parametrize("rate", [-1.0, np.nan, np.inf])

@@ -14,7 +14,9 @@ from amdp.algorithms.estimators.feedback import FullInformation, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.occupancy.measures import MeasureLearner, TiltedMeasure
 from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
+from amdp.algorithms.occupancy.recipes import delayed_uob_ftrl
 from amdp.algorithms.occupancy.regularized_leader import RegularizedLeader
+from amdp.algorithms.task import Task
 from amdp.arrays import Floats
 from amdp.game import delays
 from amdp.game.arenas import Episodic
@@ -88,7 +90,7 @@ def test_its_prior_never_moves_and_nothing_is_forgotten() -> None:
 
 def test_the_tuned_rate_is_that_of_the_formula() -> None:
     box = MarkovPolicies(BernsteinBox.vacuous(SHAPE))
-    learner = RegularizedLeader.delayed_uob_ftrl(box, 1000, 200, multiplier=2.0)
+    learner = delayed_uob_ftrl(Task(box, 1000, 200, multiplier=2.0))
     assert learner.rate == pytest.approx(2 * sqrt(log(18 * 1000) / (6 * 1000 + 3 * 36 * 200)))
     assert learner.estimator == ImplicitExploration(learner.rate)
 

@@ -206,7 +206,7 @@ def test_no_policy_that_mixes_actions_visits_less(rows: Floats, seed: int) -> No
 def test_factors_and_eliminations_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = instances.random_ergodic(5, 12, 3, np.random.default_rng(2), concentration=0.2).kernel
     by_factors = least_visits(kernel)
-    monkeypatch.setattr("amdp.model.mixing.ERROR", 0.0)
+    monkeypatch.setattr("amdp.model.mixing.SOLVE_TOLERANCE", 0.0)
     eliminated = least_visits(kernel)
     assert_allclose(by_factors.each, eliminated.each, rtol=1e-12)
     assert by_factors.actions.tolist() == eliminated.actions.tolist()

@@ -24,6 +24,8 @@ from amdp import (
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.feedback import FullInformation, Weights
 from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
+from amdp.algorithms.occupancy.recipes import uc_o_reps
+from amdp.algorithms.task import Task
 from amdp.arrays import Floats
 from amdp.game.arenas import Episodic
 from amdp.game.loop import ArenaGame, play
@@ -100,7 +102,7 @@ def test_a_measure_projects_to_itself() -> None:
 def test_without_radius_uc_o_reps_is_o_reps() -> None:
     kernel = random_kernel("dense", SHAPE, np.random.default_rng(4))
     ball = MarkovPolicies(L1Ball.exactly(kernel))
-    learner = MirrorDescent.uc_o_reps(ball, 100)
+    learner = uc_o_reps(Task(ball, 100))
     known = MirrorDescent(learner.rate, WholeTable(), "cvxpy")
     rng, nowhere = np.random.default_rng(0), Segment(np.zeros(3, int), np.zeros(3, int))
     distribution = learner.start(ball, rng)
@@ -122,7 +124,7 @@ def test_uc_o_reps_learns_in_epochs() -> None:
     adversary = losses.named("nominal", world.shape, rounds, 1, world.costs)
     game = ArenaGame(Episodic(world.kernel, world.initial), adversary, None, FullInformation)
     domain = MarkovPolicies(L1Ball.vacuous(world.shape, rounds), world.initial)
-    learner = MirrorDescent.uc_o_reps(domain, rounds)
+    learner = uc_o_reps(Task(domain, rounds))
     policies = np.array([one.policy for one in play(game, learner, domain, Streams.from_seed(1))])
     assert_allclose(policies[0], 0.5, atol=1e-6)
     paid = values(world.kernel, policies, np.repeat(world.costs[None], rounds, axis=0))[:, 0, world.initial]

@@ -213,7 +213,7 @@ class ContraryHedge(Hedge):
     def learn(self, distribution: WeightedPolicies, feedback: Feedback) -> WeightedPolicies:
         """The wrong way round."""
         right = super().learn(distribution, feedback)
-        return replace(right, paid=2.0 * distribution.paid - right.paid)
+        return replace(right, incurred=2.0 * distribution.incurred - right.incurred)
 
 
 @dataclass(frozen=True)

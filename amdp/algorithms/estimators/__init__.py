@@ -1,1 +1,1 @@
-"""Loss estimates from bandit feedback: geometric resampling and importance weighting."""
+"""Loss estimates from feedback: geometric resampling, importance weighting, or full information."""

@@ -1,7 +1,7 @@
-"""From losses met to estimates of all losses.
+"""From the losses of the pairs that were visited to estimates of all losses.
 
-A weight says what a unit of loss met at a pair stands for: about one over the chance of being there. It does not
-depend on the loss, so it is drawn when the segment is played; feedback that is still under way keeps `m` numbers.
+A weight says what a unit of loss at a visited pair stands for: about one over the chance of the visit. It does not
+depend on the loss, so it is fixed when the segment is played; delayed feedback keeps its `m` weights.
 """
 
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Estimator(Protocol):
 
 
 class WeightTimesLoss:
-    """Estimates that are zero where nothing was met."""
+    """Estimates of weight times loss at the visited pairs, and zero elsewhere."""
 
     feedback: ClassVar[type] = Bandit
 
@@ -46,7 +46,7 @@ class WholeTable:
     feedback: ClassVar[type] = FullInformation
 
     def weigh(self, distribution: object, segment: Segment, rng: np.random.Generator) -> Weights:
-        """Nothing to weigh."""
+        """No weights: full information needs none."""
         return Weights(np.empty(0))
 
     def add(self, total: Floats, feedback: FullInformation, distribution: object) -> Floats:

@@ -29,7 +29,7 @@ class _Resampling(WeightTimesLoss, ABC):
 
     @abstractmethod
     def weigh(self, distribution: DistributionWithTrials, segment: Segment, rng: np.random.Generator) -> Weights:
-        """The counts."""
+        """The count of trials at each step of the segment."""
 
 
 class GeometricResampling(_Resampling):

@@ -1,6 +1,6 @@
-"""Trials: policies drawn like the one that was played, until one of them meets each pair of a segment.
+"""Resampling trials: policies drawn like the one that was played, until one of them visits each pair of a segment.
 
-Two roads to the same counts, to the last bit: batch by batch through any oracle, or compiled as a whole.
+There are two implementations with the same counts, to the last bit: batches through any oracle, or one compiled loop.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from amdp.model.domains import StationaryPolicies
 from amdp.model.segments import Segment
 from amdp.model.transitions import SingleKernel
 
-BATCH = 32  # trials made together: as fast as larger batches, and fewer of them are in vain
+BATCH = 32  # trials made together: as fast as larger batches, and fewer of them are not needed
 BATCH_NUMBERS = 4_000_000  # perturbed costs over a long horizon are large: no batch holds more of them, if it can
 
 
@@ -137,11 +137,11 @@ def _per_step(meets: Callable[[NDArray[np.int64]], Bools], pairs: int, limit: in
 
 def _uniforms(size: int, rng: np.random.Generator) -> Callable[[int], Floats]:
     """The next `n` rows of a stream of uniform numbers `[n, size]`."""
-    luck = lanes(rng)
+    generators = lanes(rng)
 
     def uniforms(n: int) -> Floats:
         numbers = np.empty((n, size))
-        kernels.noise.fill_uniform(luck, numbers)
+        kernels.noise.fill_uniform(generators, numbers)
         return numbers
 
     return uniforms
@@ -169,11 +169,11 @@ class CompiledTrials:
         return policies
 
     def shared(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
-        """As `BatchedTrials` does."""
+        """The same counts as those of `BatchedTrials`."""
         return self._searched(kernels.trials.shared, segment, limit, rng)
 
     def per_step(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
-        """As `BatchedTrials` does."""
+        """The same counts as those of `BatchedTrials`."""
         return self._searched(kernels.trials.per_step, segment, limit, rng)
 
     def _searched(self, search: Callable[..., int], segment: Segment, limit: int, rng: np.random.Generator) -> Weights:

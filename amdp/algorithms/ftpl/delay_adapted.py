@@ -1,6 +1,6 @@
 """FTPL with delay-adapted estimates: an open question of Dai, Luo and Chen (2022), made runnable; no theorem is known.
 
-Jin et al. (2022) weigh late feedback by the greater of two visit chances, that of the round in which it was played
+Jin et al. (2022) weigh delayed feedback by the greater of two visit chances, that of the round in which it was played
 and that of the round in which it arrives. FTPL does not know its visit chances; it counts trials until one succeeds.
 So the trials of the round are made again when the feedback arrives, and the smaller of the two counts is the weight.
 """
@@ -23,21 +23,21 @@ from amdp.model.segments import Segment
 
 @dataclass(frozen=True, eq=False)
 class RememberingLeader(PerturbedLeader):
-    """A perturbed leader that can make the trials of any of its rounds again, with the same luck."""
+    """A perturbed leader that can repeat the resampling trials of any of its rounds, with the same random numbers."""
 
     seed: int = field(repr=False, kw_only=True)
     rounds: int = field(default=0, kw_only=True)  # played so far
 
-    def luck(self, k: int) -> np.random.Generator:
-        """The generator of the trials of round `k`, at its start."""
+    def trial_rng(self, k: int) -> np.random.Generator:
+        """A generator of the random numbers of the trials of round `k`."""
         return np.random.default_rng([self.seed, k])
 
 
 @dataclass(frozen=True)
 class DelayAdaptedResampling:
-    """The smaller of two counts of shared trials: of the distribution that played, and of that which is told.
+    """The smaller of two counts of shared trials: of the distribution that played, and of that which gets the feedback.
 
-    Trial `i` has the same noise and the same luck in both. Let `A_i` be its visit of the pair under the first
+    Trial `i` has the same noise and the same random numbers in both. Let `A_i` be its visit of the pair under the first
     distribution and `B_i` under the second, `u = P(A_i or B_i)`. The smaller count `M` is that of trials until `A_i`
     or `B_i`, at most `limit`, so that
 
@@ -65,7 +65,7 @@ class DelayAdaptedResampling:
         return added(total, Bandit(segment, smaller, feedback.losses))
 
     def _counted(self, distribution: RememberingLeader, segment: Segment, k: int) -> Weights:
-        return SharedResampling(self.limit).weigh(distribution, segment, distribution.luck(k))
+        return SharedResampling(self.limit).weigh(distribution, segment, distribution.trial_rng(k))
 
 
 class DelayAdaptedFtpl(Ftpl):
@@ -75,7 +75,7 @@ class DelayAdaptedFtpl(Ftpl):
     """
 
     def start(self, domain: Domain, rng: np.random.Generator) -> RememberingLeader:
-        """No losses yet; the luck of all trials to come is decided."""
+        """No losses yet; the seed of all trials to come is drawn."""
         fresh = super().start(domain, rng)
         return RememberingLeader(fresh.planner, fresh.perturbation, fresh.total, seed=int(rng.integers(2**63)))
 

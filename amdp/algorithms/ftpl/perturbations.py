@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from amdp import kernels
+from amdp.algorithms.bounds import require_noise_rate
 from amdp.arrays import Costs, Floats, step_major
-from amdp.errors import InvalidInput
 from amdp.kernels.layout import lanes
 
 Fill = Callable[[Floats, Floats], Any]  # center [h, j] and fresh noise, into out [h, n, j]
@@ -23,7 +23,7 @@ class Perturbation(ABC):
     rate: float
 
     def __post_init__(self) -> None:
-        require_rate(self.rate)
+        require_noise_rate(self.rate)
 
     @abstractmethod
     def filler(self, rng: np.random.Generator) -> Fill:
@@ -50,7 +50,7 @@ class Laplace(Perturbation):
     """The paper's noise: density `rate/2 exp(-rate |z|)`, so numpy's scale is `1/rate`."""
 
     def filler(self, rng: np.random.Generator) -> Fill:
-        """`total + z`."""
+        """Writes `center + z` with fresh noise `z` in each copy."""
         return partial(kernels.noise.add_laplace, lanes(rng), 1.0 / self.rate)
 
 
@@ -58,7 +58,7 @@ class Exponential(Perturbation):
     """Wang and Dong's noise: `z >= 0` with density `rate exp(-rate z)`, subtracted from the losses."""
 
     def filler(self, rng: np.random.Generator) -> Fill:
-        """`total - z`."""
+        """Writes `center - z` with fresh noise `z` in each copy."""
         return partial(kernels.noise.add_exponential, lanes(rng), -1.0 / self.rate)
 
 
@@ -66,7 +66,7 @@ class Gumbel(Perturbation):
     """Gumbel noise of scale `1/rate`, subtracted: over independent single choices this would be Hedge."""
 
     def filler(self, rng: np.random.Generator) -> Fill:
-        """`total - z`."""
+        """Writes `center - z` with fresh noise `z` in each copy."""
 
         def fill(center: Floats, out: Floats) -> None:
             np.subtract(center[:, None], rng.gumbel(scale=1.0 / self.rate, size=out.shape), out=out)
@@ -78,7 +78,7 @@ class Gaussian(Perturbation):
     """Normal noise of standard deviation `1/rate`."""
 
     def filler(self, rng: np.random.Generator) -> Fill:
-        """`total + z`."""
+        """Writes `center + z` with fresh noise `z` in each copy."""
 
         def fill(center: Floats, out: Floats) -> None:
             rng.standard_normal(out=out)
@@ -86,9 +86,3 @@ class Gaussian(Perturbation):
             out += center[:, None]
 
         return fill
-
-
-def require_rate(rate: object) -> None:
-    """Refuse a rate that is not positive and finite."""
-    if not isinstance(rate, int | float | np.floating) or not 0.0 < rate < np.inf:
-        raise InvalidInput(f"{rate!r}; it must be above 0 and finite", "rate")

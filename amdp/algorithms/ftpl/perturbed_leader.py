@@ -14,19 +14,20 @@ from typing import Self
 import numpy as np
 
 from amdp.algorithms.base import PolicyStream, Trials
-from amdp.algorithms.bounds import FtplBound, ftpl_bound
+from amdp.algorithms.bounds import FtplBound, ftpl_bound, require_delay, require_episodes, require_rounds
 from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
 from amdp.algorithms.estimators.trials import CompiledTrials, batched
 from amdp.algorithms.ftpl.perturbations import Exponential, Laplace, Perturbation
-from amdp.arrays import Actions, Floats, Policies, one_hot, require_whole
-from amdp.errors import InvalidInput
-from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
+from amdp.arrays import Actions, Floats, Policies, one_hot
+from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.segments import Segment
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Planner, PlanningOracle, Status, bind
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
+
+STREAM_LEARNERS = "ftpl-infinite: see FtplTuning; with full information fll"
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class PerturbedLeader:
 
     @property
     def domain(self) -> Domain:
-        """The policies that are drawn from."""
+        """The domain of the planner."""
         return self.planner.domain
 
     @cached_property
@@ -79,7 +80,7 @@ class PerturbedLeader:
 
 @dataclass(frozen=True, eq=False)
 class StubbornLeader(PerturbedLeader):
-    """A perturbed leader that plays with the same noise all its life; its resampling trials are fresh."""
+    """A perturbed leader that plays with the same noise in every round; that of its resampling trials is fresh."""
 
     noise: Floats = field(repr=False, kw_only=True)  # [h, s, a]
 
@@ -114,7 +115,7 @@ class Ftpl:
 
         `multiplier` scales the rate. The theorems speak of Laplace noise; another law takes the same rate.
         """
-        _require_episodes(domain)
+        require_episodes(domain, STREAM_LEARNERS)
         trials = resampling_limit(domain, rounds) if limit is None else limit
         spread = laplace_rate(domain, rounds, total_delay) if rate is None else rate
         estimator: Estimator = SharedResampling(trials) if shared else GeometricResampling(trials)
@@ -165,13 +166,13 @@ class LiteralFtpl(Ftpl):
     """
 
     def start(self, domain: Domain, rng: np.random.Generator) -> StubbornLeader:
-        """Draw the noise of a lifetime."""
+        """Draw the noise, once for the whole game."""
         nothing = np.zeros(domain.shape)
         noise = self.perturbation.perturbed(nothing, 1, rng)[0]
         return StubbornLeader(bind(self.oracle, domain), self.perturbation, nothing, noise=noise)
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> None:
-        """None: the proof needs fresh noise."""
+        """No bound: the proof needs fresh noise in every round."""
 
 
 def follow_the_perturbed_leader(
@@ -182,36 +183,19 @@ def follow_the_perturbed_leader(
     Exponential noise of rate `sqrt((1 + ln SA) / (H^2 K))`, subtracted [derived]. The printed FPOP draws noise once an
     epoch and uses L1 sets [from memory]; here the noise is fresh each round and the set is the domain's box.
     """
-    _require_episodes(domain)
+    require_episodes(domain, STREAM_LEARNERS)
     steps, states, actions = domain.shape
-    rate = multiplier * sqrt((1.0 + np.log(states * actions)) / (steps**2 * _at_least_one(rounds)))
+    rate = multiplier * sqrt((1.0 + np.log(states * actions)) / (steps**2 * require_rounds(rounds)))
     return Ftpl(Exponential(rate), WholeTable(), bind(oracle, domain).oracle)
 
 
 def laplace_rate(domain: Domain, rounds: int, total_delay: int = 0) -> float:
-    """`1 / sqrt(HSA(K + D))`."""
+    """The rate of Laplace noise that the theorems give: `1 / sqrt(HSA(K + D))`."""
     steps, states, actions = domain.shape
-    if total_delay < 0:
-        raise InvalidInput(f"total_delay = {total_delay}; it must not be negative")
-    return 1.0 / sqrt(steps * states * actions * (_at_least_one(rounds) + total_delay))
+    return 1.0 / sqrt(steps * states * actions * (require_rounds(rounds) + require_delay(total_delay)))
 
 
 def resampling_limit(domain: Domain, rounds: int) -> int:
-    """`sqrt(SAK/H)`, rounded up, at least 1."""
+    """The limit of trials that the theorems give: `sqrt(SAK/H)`, rounded up, at least 1."""
     steps, states, actions = domain.shape
-    return max(1, ceil(sqrt(states * actions * _at_least_one(rounds) / steps)))
-
-
-def _at_least_one(rounds: int) -> int:
-    require_whole("rounds", rounds)
-    if rounds < 1:
-        raise InvalidInput(f"rounds = {rounds}; it must be at least 1")
-    return rounds
-
-
-def _require_episodes(domain: Domain) -> None:
-    if isinstance(domain, StationaryPolicies):
-        raise InvalidInput(
-            "these parameters are for episodes; in a stream of steps use ftpl-infinite: see FtplTuning; with full "
-            "information fll"
-        )
+    return max(1, ceil(sqrt(states * actions * require_rounds(rounds) / steps)))

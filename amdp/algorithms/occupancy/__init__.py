@@ -1,1 +1,1 @@
-"""Mirror descent and the regularized leader over occupancy measures."""
+"""Learners over occupancy measures: mirror descent, the regularized leader, and recipes by name."""

@@ -38,7 +38,7 @@ class EveryRound:
     """At once: the box is the intersection of all intervals so far (Jin et al. 2022)."""
 
     def refreshed(self, used: Dynamics, gathered: Dynamics) -> Dynamics:
-        """All that is known."""
+        """The dynamics with all that was observed."""
         return gathered
 
 
@@ -50,7 +50,7 @@ class WhenDoubled:
     """
 
     def refreshed(self, used: Dynamics, gathered: Dynamics) -> Dynamics:
-        """The same set until a count doubles."""
+        """The set in use, until the visits of some pair have doubled."""
         before, now = (getattr(each, "visits", None) for each in (used, gathered))
         if gathered is used or before is None or now is None:
             return gathered
@@ -87,9 +87,9 @@ class TiltedMeasure:
     rate: float
     prior: Floats = field(repr=False)  # logarithms, [h, s, a] over a kernel, [h, s, a, y] over a box
     total: Floats = field(repr=False)  # [h, s, a], the sum of loss estimates that tilts the prior
-    gathered: Dynamics = field(repr=False)  # all that is known; the projector may work with less
-    last: Projection | None = field(default=None, repr=False)  # an earlier answer, near which this one should be
-    stands: bool = False  # nothing came since: `last` is the answer
+    gathered: Dynamics = field(repr=False)  # with all observations; those of the projector may be older
+    last: Projection | None = field(default=None, repr=False)  # an earlier projection, to start the next one from
+    stands: bool = False  # nothing changed since: `last` is the projection
     played: PlayedPolicy | None = field(default=None, repr=False)  # in the round before
     oracle_calls: ClassVar[int] = 0
 
@@ -101,7 +101,7 @@ class TiltedMeasure:
 
     @cached_property
     def projection(self) -> Projection:
-        """The measure, with its proof."""
+        """The projected occupancy measure, with the certificate of its optimality."""
         if self.stands and self.last is not None:
             return self.last
         tilt = (self.rate * self.total).reshape(*self.total.shape, *(1,) * (self.prior.ndim - 3))
@@ -141,7 +141,7 @@ class MeasureLearner(ABC):
         return TiltedMeasure(projector, self.rate, flat, np.zeros(domain.shape), domain.dynamics)
 
     def observe(self, distribution: TiltedMeasure, segment: Segment) -> TiltedMeasure:
-        """Remember what was played, and narrow the dynamics; the next measure starts from the one that was played."""
+        """Keep the policy that was played, and narrow the dynamics; the next measure starts from the last one."""
         gathered, used = distribution.gathered.narrow(segment), distribution.projector.domain
         taken = self.refresh.refreshed(used.dynamics, gathered)
         stands = taken is used.dynamics
@@ -155,11 +155,11 @@ class MeasureLearner(ABC):
         )
 
     def weigh(self, distribution: TiltedMeasure, segment: Segment, rng: np.random.Generator) -> Weights:
-        """As its estimator does."""
+        """The weights of its estimator."""
         return self.estimator.weigh(distribution.playing, segment, rng)
 
     def learn(self, distribution: TiltedMeasure, feedback: Feedback) -> TiltedMeasure:
-        """Add the estimate to the tilt."""
+        """Add the loss estimate to the sum that tilts the prior."""
         arrived_in = distribution.played or distribution.playing
         total = learned(self.estimator, distribution.total, feedback, arrived_in)
         return replace(distribution, total=total, stands=False)

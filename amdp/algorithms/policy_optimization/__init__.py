@@ -1,1 +1,1 @@
-"""Policy optimization: exponential weights in each state."""
+"""Policy optimization: exponential weights in each step and state, critics, bounds, and recipes by name."""

@@ -1,4 +1,4 @@
-"""What theory gives policy optimization: rates, explicit bounds on expected regret over a kernel, orders of growth.
+"""What theory gives policy optimization: learning rates and explicit bounds on expected regret over a kernel.
 
 `H` steps, `S` states, `A` actions, `K` rounds, `D` total delay; tags as in `amdp.algorithms.bounds`.
 
@@ -19,7 +19,7 @@ from amdp.model.segments import Shape
 
 
 def full(shape: Shape, rounds: int, rate: float, exploration: float = 0.0, waited: int = 0) -> Bound:
-    """`H ln A / rate + rate K c / 2 + rate D c`, `c = sum_n n^2`: the losses themselves are told [derived].
+    """`H ln A / rate + rate K c / 2 + rate D c`, `c = sum_n n^2`: with full information [derived].
 
     Choices that are even with chance `exploration` add `exploration K sum_n n`, here and below.
     """
@@ -43,9 +43,9 @@ def implicit(
     if gamma == 0.0:
         return None
     steps, states, actions = shape
-    told = full(shape, rounds, rate, exploration, waited)
+    exact = full(shape, rounds, rate, exploration, waited)
     biased = gamma * steps * states * actions * rounds
-    return Bound(told.penalty, told.stability / gamma, told.bias + biased, told.waiting)
+    return Bound(exact.penalty, exact.stability / gamma, exact.bias + biased, exact.waiting)
 
 
 def importance(shape: Shape, rounds: int, rate: float, least: float, exploration: float = 0.0) -> Bound | None:
@@ -59,33 +59,6 @@ def importance(shape: Shape, rounds: int, rate: float, least: float, exploration
     steps, _, actions = shape
     second_moments = sum(n * (actions + n - 1) for n in range(1, steps + 1)) / least
     return Bound(_penalty(shape, rate), rate * rounds * second_moments / 2.0, _unlearned(shape, rounds, exploration))
-
-
-# --- orders of growth: no constants, no logarithms --------------------------------------------------------------------
-
-
-def pomd_order(shape: Shape, rounds: int) -> float:
-    """`H^2 S sqrt(A) K^(2/3)`: unknown transitions, bandit feedback [confirmed: Shani et al. 2020]."""
-    steps, states, actions = shape
-    return float(steps**2 * states * sqrt(actions) * rounds ** (2 / 3))
-
-
-def delayed_oppo_order(shape: Shape, rounds: int, total_delay: int) -> float:
-    """`H S sqrt(A) K^(2/3) + H^2 D^(2/3)` [from memory, unsure]; `(K + D)^(2/3)` is as Dai, Luo and Chen 2022 quote."""
-    steps, states, actions = shape
-    return float(steps * states * sqrt(actions) * rounds ** (2 / 3) + steps**2 * total_delay ** (2 / 3))
-
-
-def dilated_bonus_order(shape: Shape, rounds: int) -> float:
-    """`H^3 S sqrt(AK) + H^4`: translated from layers [derived]; the term `H^4` is [from memory]."""
-    steps, states, actions = shape
-    return float(steps**3 * states * sqrt(actions * rounds) + steps**4)
-
-
-def o_ssp_order(shape: Shape, rounds: int, least: float) -> float:
-    """`H^2 sqrt(AK) / alpha` [as Dai, Luo and Chen 2022 quote it]."""
-    steps, _, actions = shape
-    return float(steps**2 * sqrt(actions * rounds)) / least
 
 
 # --- parameters -------------------------------------------------------------------------------------------------------

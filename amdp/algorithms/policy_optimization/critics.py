@@ -29,7 +29,7 @@ class KeptWeights(Weights):
 
     @classmethod
     def of(cls, weights: Weights, table: Floats) -> Self:
-        """`weights` with `table`."""
+        """The same weights, which also keep `table`."""
         kept = cls(*weights)
         kept.table = table
         return kept
@@ -39,7 +39,7 @@ class KeptWeights(Weights):
 
 
 def kept_table(weights: Weights) -> Floats:
-    """What came back with a feedback."""
+    """The table that the critic kept of the round of a feedback."""
     if not isinstance(weights, KeptWeights):
         raise InvalidInput("the feedback's weights keep no table of their round; give it the weights of `weigh`")
     return weights.table
@@ -74,11 +74,11 @@ class Evaluation:
     estimator: Estimator
 
     def keep(self, played: PlayedPolicy) -> Floats:
-        """The policy."""
+        """The policy that was played."""
         return played.policy
 
     def scores(self, estimate: Floats, kept: Floats, dynamics: Dynamics) -> Floats:
-        """`Q`."""
+        """The action values `Q` of the estimates."""
         return costs_to_go(dynamics, kept, estimate)
 
 
@@ -100,7 +100,7 @@ class DilatedBonus:
         B[h,s,a] = b[h,s] + (1 + 1/H) greatest expectation of <pi, B[h+1]>
 
     `u` and `w` are the greatest and the least chance of a pair. The recursion and the sign in words agree with
-    public code [confirmed]; the code itself adds `B` where its own text subtracts it. With late feedback, which the
+    public code [confirmed]; the code itself adds `B` where its own text subtracts it. With delayed feedback, which the
     source does not treat, the bonus of a round comes with its losses.
     """
 
@@ -115,7 +115,7 @@ class DilatedBonus:
         return LossToGo(self.gamma)
 
     def keep(self, played: PlayedPolicy) -> Floats:
-        """The bonus `B` of the round."""
+        """The bonus `B` of the round that was played."""
         dynamics, policy, steps = played.domain.dynamics, played.policy, len(played.policy)
         local = self.local(played)
         # The greatest expectation is the least one of the opposite, turned back.

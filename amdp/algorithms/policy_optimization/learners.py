@@ -18,7 +18,7 @@ structure agrees with public code [confirmed].
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import ClassVar
 
 import numpy as np
 
@@ -27,11 +27,10 @@ from amdp.algorithms.bounds import Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
-from amdp.algorithms.occupancy.measures import EveryRound, PlayedPolicy, Refresh, WhenDoubled
+from amdp.algorithms.occupancy.measures import EveryRound, PlayedPolicy, Refresh
 from amdp.algorithms.policy_optimization import bounds as policy_bounds
 from amdp.algorithms.policy_optimization.critics import (
     Critic,
-    DilatedBonus,
     Evaluation,
     KeptWeights,
     compiled,
@@ -52,7 +51,7 @@ class LocalWeights:
     """A product of distributions: one over the actions of each step and state."""
 
     used: Domain  # what weights and bonuses rely on
-    gathered: Dynamics = field(repr=False)  # all that is known; `used` may lag behind
+    gathered: Dynamics = field(repr=False)  # with all observations; those of `used` may be older
     rate: float
     exploration: float
     total: Floats = field(repr=False)  # [h, s, a], the sum of the scores
@@ -90,60 +89,6 @@ class PolicyOptimization:
         if not 0.0 <= self.exploration <= 1.0:
             raise InvalidInput(f"{self.exploration}; it must be between 0 and 1", "exploration")
 
-    @classmethod
-    def pomd(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
-        """Optimistic POMD for adversarial losses: rate `1 / (H K^(2/3))`, gamma `1 / (sqrt(A) K^(1/3))` [from memory].
-
-        Regret `H^2 S sqrt(A) K^(2/3)` [confirmed], without logarithms. The source has a Bernstein radius of its own,
-        which is not recalled; any that holds will do, such as `Radius.jin_2020` [derived].
-        """
-        _require_episodes(domain)
-        rate, gamma = policy_bounds.pomd(domain.shape, rounds)
-        return cls(multiplier * rate, Evaluation(ImplicitExploration(gamma)))
-
-    @classmethod
-    def delayed_oppo(cls, domain: Domain, rounds: int, total_delay: int = 0, *, multiplier: float = 1.0) -> Self:
-        """Delayed OPPO, bandit: gamma `min(1, (H sqrt(K+D) / (SAK))^(2/3))`, rate `sqrt(gamma ln A / (H^2 (K+D)))`.
-
-        They are [derived]; the polynomial factors of the source and the box of its evaluation are uncertain. Losses may
-        be late, trajectories are not: what the source adds for late trajectories, forced exploration, is left out.
-        """
-        _require_episodes(domain)
-        rate, gamma = policy_bounds.delayed_oppo(domain.shape, rounds, total_delay)
-        return cls(multiplier * rate, Evaluation(ImplicitExploration(gamma)))
-
-    @classmethod
-    def delayed_oppo_full(cls, domain: Domain, rounds: int, total_delay: int = 0, *, multiplier: float = 1.0) -> Self:
-        """Delayed OPPO with full information: rate `sqrt(ln A / (H^2 (K + D)))` [derived]."""
-        _require_episodes(domain)
-        rate = policy_bounds.delayed_oppo_full(domain.shape, rounds, total_delay)
-        return cls(multiplier * rate, Evaluation(WholeTable()))
-
-    @classmethod
-    def dilated_bonus(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
-        """Dilated bonuses: rate `min(1 / (24 H^3), 1 / (H sqrt(SAK)))`, gamma `2 rate H` [confirmed by public code].
-
-        `multiplier` scales both. Its radius is `Radius.luo_2021`; the domain says which.
-        """
-        _require_episodes(domain)
-        rate = multiplier * policy_bounds.dilated_bonus(domain.shape, rounds)
-        return cls(rate, DilatedBonus(2.0 * rate * domain.shape[0]), WhenDoubled())
-
-    @classmethod
-    def o_ssp(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
-        """Bandit O-SSP: rate `sqrt(alpha ln A / (H^2 AK))`, exploration `rate HA / alpha`, both [derived].
-
-        The rate, scaled by `multiplier`, is at most what keeps the exploration at one half. `alpha` is the least chance
-        that any policy is at a step and state that can be reached; where it is 0 the assumption fails, and the learner
-        is refused. That the algorithm is of the kind of Exp3 is [from memory]; the paper on FTPL calls it a perturbed
-        leader.
-        """
-        _require_episodes(domain)
-        least = _sure_visits(domain)
-        rate = policy_bounds.o_ssp(domain.shape, rounds, least, multiplier)
-        exploration = policy_bounds.o_ssp_exploration(domain.shape, rate, least)
-        return cls(rate, Evaluation(ImportanceWeighting()), exploration=exploration)
-
     @property
     def estimator(self) -> Estimator:
         """From the losses met to a table of estimates."""
@@ -155,20 +100,20 @@ class PolicyOptimization:
         return self.estimator.feedback
 
     def start(self, domain: Domain, rng: np.random.Generator) -> LocalWeights:
-        """Every action alike."""
-        _require_episodes(domain)
+        """The uniform policy."""
+        require_episodes(domain)
         compiled(domain.dynamics)
         return LocalWeights(domain, domain.dynamics, self.rate, self.exploration, np.zeros(domain.shape))
 
     def observe(self, distribution: LocalWeights, segment: Segment) -> LocalWeights:
-        """Remember what was played, and narrow the dynamics."""
+        """Keep the policy that was played, and narrow the dynamics."""
         gathered, used = distribution.gathered.narrow(segment), distribution.used
         taken = self.refresh.refreshed(used.dynamics, gathered)
         domain = used if taken is used.dynamics else MarkovPolicies(taken, used.initial)
         return replace(distribution, used=domain, gathered=gathered, played=distribution.playing)
 
     def weigh(self, distribution: LocalWeights, segment: Segment, rng: np.random.Generator) -> Weights:
-        """As its estimator does, with what the critic wants to keep of the round."""
+        """The weights of its estimator, with what the critic keeps of the round."""
         weights = self.estimator.weigh(distribution.playing, segment, rng)
         return KeptWeights.of(weights, self.critic.keep(distribution.playing))
 
@@ -180,7 +125,7 @@ class PolicyOptimization:
         return replace(distribution, total=distribution.total + scores)
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | None:
-        """What theory allows after `rounds`; None where no explicit bound is known: boxes, bonuses, late O-SSP."""
+        """What theory allows after `rounds`; None where no explicit one is known: boxes, bonuses, O-SSP with delays."""
         if not isinstance(domain, MarkovPolicies) or not isinstance(domain.dynamics, SingleKernel):
             return None
         if not isinstance(self.critic, Evaluation):
@@ -196,21 +141,9 @@ class PolicyOptimization:
         return None
 
 
-def _require_episodes(domain: Domain) -> None:
+def require_episodes(domain: Domain) -> None:
+    """Refuse stationary policies: policy optimization plays episodes."""
     if not isinstance(domain, MarkovPolicies):
         raise InvalidInput(
             f"policy optimization plays MarkovPolicies, not {describe(domain)}: give episodes instead of steps"
         )
-
-
-def _sure_visits(domain: Domain) -> float:
-    """The least visit chance `alpha`; refused if there is none."""
-    if not isinstance(domain.dynamics, SingleKernel):
-        raise InvalidInput(f"O-SSP needs a kernel, not {describe(domain)}; over a box use pomd or dilated-bonus")
-    least = least_visited(domain.dynamics, domain.initial)
-    if least.chance == 0.0:
-        raise InvalidInput(
-            f"O-SSP needs every policy to visit all that can be reached, but some policy is never at "
-            f"[h={least.step}, s={least.state}]; use o-reps or pomd"
-        )
-    return least.chance

@@ -1,1 +1,1 @@
-"""Learners for infinite-horizon games, played as one unbroken stream of steps."""
+"""Learners for an infinite horizon, played as one stream of steps: in epochs, or step by step."""

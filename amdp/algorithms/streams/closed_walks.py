@@ -6,7 +6,7 @@ exponential number of `rate` for each `(k, j, s, a)` is drawn once, and
 
     the leader minimizes  sum_j C_k[j, e_j] - Z_k[j, e_j]  over all closed walks e.
 
-Whoever is not on the leader goes there by the shortest way, at most the critical length `d`.
+From a state that is not on the leading walk, the shortest path leads there, within the critical length `d`.
 
 **Why it seldom changes.** All walks with the pair `e_j` at place `j = t mod k` pay the same at step `t` and share the
 number `Z_k[j, e_j]`. No other walk has it, and none becomes cheaper. So the leader stays if that number exceeds its
@@ -25,9 +25,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from amdp.algorithms.bounds import require_rounds
+from amdp.algorithms.bounds import require_noise_rate, require_rounds
 from amdp.algorithms.estimators.feedback import Feedback, FullInformation, Weights
-from amdp.algorithms.ftpl.perturbations import require_rate
 from amdp.algorithms.streams.steps import StreamBound, choice, stationary, step_of, stream, whole_table
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies
@@ -38,7 +37,7 @@ from amdp.model.walk_graphs import ClosedWalk, Closing, Pursuit, WalkGraph
 
 @dataclass(frozen=True, eq=False)
 class LeadingWalk:
-    """The closed walk that leads, and how far the way to it has come."""
+    """The state of `WalkingLeader`: the closed walk that leads, and how far the path to it has come."""
 
     domain: StationaryPolicies
     graph: WalkGraph
@@ -52,16 +51,16 @@ class LeadingWalk:
 
     @property
     def leader(self) -> ClosedWalk:
-        """The cheapest walk."""
+        """The closed walk that is cheapest for the perturbed losses."""
         return self.pursuit.walk
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The next move `[s, a]`, without luck."""
+        """The policy `[s, a]` of the next step; it needs no random number."""
         _, states, actions = self.domain.shape
         return choice(states, actions, self.state, self.pursuit.action(self.time))
 
     def led(self) -> Self:
-        """Look for the leader; if it is a new one, turn to it at once."""
+        """With the leader found again; if it is another walk, the path to it begins at once."""
         leader, bounds = self.graph.cheapest(self.perturbed, self.closing, self.bounds)
         if leader.same_as(self.leader):
             return replace(self, bounds=bounds)
@@ -77,7 +76,7 @@ class WalkingLeader:
     feedback: ClassVar[type] = FullInformation
 
     def __post_init__(self) -> None:
-        require_rate(self.rate)
+        require_noise_rate(self.rate)
 
     @classmethod
     def tuned(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
@@ -87,31 +86,31 @@ class WalkingLeader:
         return cls(multiplier * sqrt(noise / (require_rounds(rounds) * (1 + graph.critical))))
 
     def start(self, domain: Domain, rng: np.random.Generator) -> LeadingWalk:
-        """Draw the noise of a lifetime; it alone decides."""
-        graph, told = certain_moves(domain), stationary(domain)
+        """Draw the noise of the whole game; before the first losses it alone decides."""
+        graph, known = certain_moves(domain), stationary(domain)
         closing = graph.closing(self.longest)
         noise = rng.exponential(1.0 / self.rate, size=(closing.rows, *domain.shape[1:]))
         unknown = np.full((len(closing.lengths), len(closing.starts)), -np.inf)
         leader, bounds = graph.cheapest(-noise, closing, unknown)
-        pursuit = graph.pursue(leader, 0, told.initial)
-        return LeadingWalk(told, graph, closing, -noise, bounds, pursuit, 0, told.initial)
+        pursuit = graph.pursue(leader, 0, known.initial)
+        return LeadingWalk(known, graph, closing, -noise, bounds, pursuit, 0, known.initial)
 
     def observe(self, distribution: LeadingWalk, segment: Segment) -> LeadingWalk:
-        """One step on."""
+        """The state after one more step."""
         step = step_of(segment)
         return replace(distribution, time=step.time + 1, state=step.reached)
 
     def weigh(self, distribution: LeadingWalk, segment: Segment, rng: np.random.Generator) -> Weights:
-        """Nothing to weigh."""
+        """No weights: full information needs none."""
         return Weights(np.empty(0))
 
     def learn(self, distribution: LeadingWalk, feedback: Feedback) -> LeadingWalk:
-        """Add the losses; as long as the leader pays nothing, it leads, since all others only get dearer."""
+        """Add the losses; a leader that incurs none stays, since no other walk becomes cheaper."""
         table, time = whole_table(feedback)[0], step_of(feedback.segment).time
         perturbed = distribution.perturbed.copy()
         perturbed[distribution.closing.places(time)] += table
-        heard = replace(distribution, perturbed=perturbed)
-        return heard.led() if table[distribution.leader.pair(time)] > 0.0 else heard
+        updated = replace(distribution, perturbed=perturbed)
+        return updated.led() if table[distribution.leader.pair(time)] > 0.0 else updated
 
     def bound(self, domain: Domain, rounds: int) -> StreamBound:
         """`S (1 + ln(nSA)) / rate + rate T (1 + d) + d + S` with `n` lengths of walks, for any rate [derived].
@@ -126,13 +125,13 @@ class WalkingLeader:
 
 
 def certain_moves(domain: Domain) -> WalkGraph:
-    """The graph of a domain of stationary policies."""
-    told = stationary(domain)
-    return WalkGraph.of(told.dynamics, told.initial)
+    """The graph of the deterministic transitions of a domain of stationary policies."""
+    known = stationary(domain)
+    return WalkGraph.of(known.dynamics, known.initial)
 
 
 def _numbers(graph: WalkGraph, closing: Closing) -> int:
-    """How many numbers the noise has at each place of a walk."""
+    """The number of noise variables at each place of a walk."""
     return len(closing.lengths) * graph.following.size
 
 

@@ -14,9 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from amdp import kernels
-from amdp.algorithms.hedge import count_policies, experts
-from amdp.algorithms.streams.entering import Engine, SwitchingLeader
-from amdp.algorithms.streams.steps import Luck, stream
+from amdp.algorithms.hedge import count_policies, list_policies
+from amdp.algorithms.streams.entering import LeaderScheme, SwitchingLeader
+from amdp.algorithms.streams.steps import RandomKey, stream
 from amdp.algorithms.task import Task
 from amdp.arrays import Actions, Floats, one_hot
 from amdp.errors import InvalidInput
@@ -32,7 +32,7 @@ MOST_POLICIES = 100_000
 
 @dataclass(frozen=True, eq=False)
 class NoisyPolicies:
-    """All stationary policies, their laws, and what each has paid minus its noise."""
+    """All stationary policies: their state distributions, and the losses that each has incurred minus its noise."""
 
     listed: Actions = field(repr=False)  # [n, s]
     rows: Floats = field(repr=False)  # [s, a, y]
@@ -46,26 +46,26 @@ class NoisyPolicies:
         leader: Actions = self.listed[self.perturbed.argmin()]
         return leader
 
-    def heard(self, table: Floats, time: int, luck: Luck) -> "NoisyPolicies":
-        """Every policy pays what it meets in expectation, and moves on."""
+    def update(self, table: Floats, time: int, random_key: RandomKey) -> "NoisyPolicies":
+        """Every policy incurs its expected loss of the step, and its state distribution moves on."""
         at, perturbed = np.empty_like(self.at), np.empty_like(self.perturbed)
         kernels.walks.walk_on(self.listed, self.rows, table, self.at, self.perturbed, at, perturbed)
         return replace(self, perturbed=perturbed, at=at)
 
 
 @dataclass(frozen=True)
-class EveryPolicy(Engine):
+class EveryPolicy(LeaderScheme):
     """Exponential noise of `rate` for each of all stationary policies, refused above 100 000 of them.
 
-    A policy pays at most 1 in a step, so the leader changes with chance at most `rate`. As `C <= 12 D^2`, the tuned
+    A policy incurs at most 1 in a step, so the leader changes with chance at most `rate`. As `C <= 12 D^2`, the tuned
     rate `sqrt((1 + S ln A) / (T (1 + C)))` gives regret of order `D sqrt(ST ln A)` [derived]; the quoted `D^2 sqrt(ST)`
     belongs to the rate `sqrt(S ln A / T)`.
     """
 
     def start(self, domain: StationaryPolicies, rng: np.random.Generator) -> NoisyPolicies:
-        """The noise alone decides."""
+        """The leader before the first losses: the noise alone decides."""
         _require_few(domain)
-        listed = experts(domain, MOST_POLICIES).actions
+        listed = list_policies(domain, MOST_POLICIES).actions
         rows = rows_of(domain.dynamics)
         sums = rows.sum(axis=2, keepdims=True)
         exact = rows / np.where(sums > 0.0, sums, 1.0)  # rows may sum to 1 + 1e-8: too much after many steps
@@ -81,7 +81,7 @@ class EveryPolicy(Engine):
 
     @staticmethod
     def change_factor(domain: StationaryPolicies) -> float:
-        """1."""
+        """1: a policy incurs at most 1 in a step, so the leader changes with chance at most the rate."""
         return 1.0
 
 
@@ -97,7 +97,7 @@ class PlannedLeader:
 
     @classmethod
     def of(cls, planner: Planner, total: Floats, time: int, oracle_calls: int = 1) -> "PlannedLeader":
-        """For what is known at a step."""
+        """The leader for the perturbed losses `total` `[t, s, a]` before step `time`."""
         domain = planner.domain
         assert isinstance(domain.dynamics, SingleKernel)
         # A policy that is only feasible would be drawn from another law than the analysis speaks of.
@@ -105,8 +105,8 @@ class PlannedLeader:
         moves = chains(rows_of(domain.dynamics), one_hot(actions, domain.shape[2])[None])
         return cls(planner, total, actions, laws(moves, domain.initial, time, time + 1)[0, 0], oracle_calls)
 
-    def heard(self, table: Floats, time: int, luck: Luck) -> "PlannedLeader":
-        """Ask again; a leader that pays nothing leads on."""
+    def update(self, table: Floats, time: int, random_key: RandomKey) -> "PlannedLeader":
+        """The leader after one more step; one whose expected loss is zero stays, and the oracle is not asked."""
         total = self.total.copy()
         total[time] += table
         states = np.arange(len(self.at))
@@ -118,7 +118,7 @@ class PlannedLeader:
 
 
 @dataclass(frozen=True)
-class StartNoise(Engine):
+class StartNoise(LeaderScheme):
     """Exponential noise of `rate` on the first step after an entrance, and a planning oracle.
 
     The initial state is an entrance (see `entrance`): all its actions lead to a law `d_1` that gives every other state
@@ -130,7 +130,7 @@ class StartNoise(Engine):
     oracle: str | PlanningOracle = "auto"
 
     def start(self, domain: StationaryPolicies, rng: np.random.Generator) -> PlannedLeader:
-        """The noise alone decides."""
+        """The leader before the first losses: the noise alone decides."""
         start_mass(domain)
         total = np.zeros(domain.shape)
         total[1, :-1] = -rng.exponential(1.0 / self.rate, size=total[1, :-1].shape)

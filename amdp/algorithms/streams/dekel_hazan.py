@@ -26,7 +26,7 @@ from amdp import kernels
 from amdp.algorithms.bounds import require_rate, require_rounds
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
 from amdp.algorithms.streams.closed_walks import certain_moves
-from amdp.algorithms.streams.steps import Luck, StreamBound, choice, require_now, stationary, step_of, stream
+from amdp.algorithms.streams.steps import RandomKey, StreamBound, choice, require_now, stationary, step_of, stream
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies, refuse, require_whole
 from amdp.errors import InvalidInput
@@ -47,7 +47,7 @@ class WalkWeights:
 
     @classmethod
     def of(cls, graph: WalkGraph, closing: Closing, rate: float, costs: Floats) -> Self:
-        """For given costs."""
+        """The weights of all closed walks for `costs` `[r, s, a]`."""
         logs = np.empty((len(closing.lengths), len(closing.starts)))
         for length, row in zip(closing.lengths, logs, strict=True):
             kernels.walks.weigh(graph.following, costs, rate, length, closing.starts, row)
@@ -56,7 +56,7 @@ class WalkWeights:
         return cls(graph, closing, rate, costs, logs)
 
     def drawn(self, uniforms: Floats) -> ClosedWalk:
-        """The walk that some numbers decide: one for length and start, then one for each step."""
+        """The walk drawn by uniform random numbers: one for length and start, then one for each step."""
         below = np.cumsum(np.exp(self.logs - self.logs.max()))
         chosen = int(np.searchsorted(below, uniforms[0] * below[-1], side="right"))
         i, c = np.unravel_index(chosen, self.logs.shape)
@@ -67,14 +67,14 @@ class WalkWeights:
         return ClosedWalk(states, actions)
 
     def chance(self, length: int, place: int, state: int, action: int) -> float:
-        """That the walk has this length and takes this pair at this place."""
+        """The chance that a drawn walk has this length and takes this pair at this place."""
         if self.graph.classes[state] != place % self.graph.period:
             return 0.0  # such walks go around as well, but never in step with the initial state
         weight = kernels.walks.passing(self.graph.following, self.costs, self.rate, length, place, state, action)
         return float(np.exp(weight - self._log_total))
 
     def chances(self, walk: ClosedWalk) -> Floats:
-        """Of the pair at each place of a walk, `[k]`."""
+        """The chances `[k]` of the pair at each place of a walk."""
         pairs = zip(walk.states, walk.actions, strict=True)
         return np.array([self.chance(len(walk), place, s, a) for place, (s, a) in enumerate(pairs)])
 
@@ -94,11 +94,11 @@ class WalkWeights:
 
 @dataclass(frozen=True, eq=False)
 class BlockOfWalk:
-    """The walk of this block, and what it met so far."""
+    """The state of `DekelHazan`: the walk of the current block, and the losses of its pairs so far."""
 
     domain: StationaryPolicies
     weights: WalkWeights
-    luck: Luck
+    random_key: RandomKey
     pursuit: Pursuit
     met: Floats = field(repr=False)  # [k], losses of each place, after the first `d` steps
     time: int
@@ -107,18 +107,18 @@ class BlockOfWalk:
 
     @property
     def window(self) -> int:
-        """The first step of the block that counts: by then every walk is caught."""
+        """The first step of the block whose losses count: by then every walk has been reached."""
         return self.pursuit.since + self.weights.graph.critical
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The next move `[s, a]`; the luck was had at the begin of the block."""
+        """The policy `[s, a]` of the next step; the walk was drawn when its block began."""
         _, states, actions = self.domain.shape
         return choice(states, actions, self.state, self.pursuit.action(self.time))
 
     def turned(self) -> Self:
-        """At the end of a block: learn from it, and begin the next."""
+        """At the end of a block: add its estimates, and draw the walk of the next one."""
         weights = self.weights.learned(self.pursuit.walk, self.met)
-        pursuit = _pursued(weights, self.luck, self.time, self.state)
+        pursuit = _pursued(weights, self.random_key, self.time, self.state)
         return replace(self, weights=weights, pursuit=pursuit, met=np.zeros(len(pursuit.walk)))
 
 
@@ -149,27 +149,27 @@ class DekelHazan:
         return cls(multiplier * sqrt(distance / (2.0 * rounds * length * moves)), length)
 
     def start(self, domain: Domain, rng: np.random.Generator) -> BlockOfWalk:
-        """All closed walks alike."""
-        graph, told = certain_moves(domain), stationary(domain)
+        """All closed walks have the same weight."""
+        graph, known = certain_moves(domain), stationary(domain)
         if self.block <= graph.critical:
             raise InvalidInput(f"{self.block}; it must be above {graph.critical}, the steps to catch a walk", "block")
         closing = graph.closing(self.longest)
         weights = WalkWeights.of(graph, closing, self.rate, np.zeros((closing.rows, *domain.shape[1:])))
-        luck = Luck.drawn(rng)
-        pursuit = _pursued(weights, luck, 0, told.initial)
-        return BlockOfWalk(told, weights, luck, pursuit, np.zeros(len(pursuit.walk)), 0, told.initial)
+        random_key = RandomKey.fresh(rng)
+        pursuit = _pursued(weights, random_key, 0, known.initial)
+        return BlockOfWalk(known, weights, random_key, pursuit, np.zeros(len(pursuit.walk)), 0, known.initial)
 
     def observe(self, distribution: BlockOfWalk, segment: Segment) -> BlockOfWalk:
-        """One step on."""
+        """The state after one more step."""
         step = step_of(segment)
         return replace(distribution, time=step.time + 1, state=step.reached)
 
     def weigh(self, distribution: BlockOfWalk, segment: Segment, rng: np.random.Generator) -> Weights:
-        """Nothing: whole blocks are weighed."""
+        """No weights for single steps: whole blocks are weighed when they end."""
         return Weights(np.empty(0))
 
     def learn(self, distribution: BlockOfWalk, feedback: Feedback) -> BlockOfWalk:
-        """Note the loss; at the end of a block, turn to another walk."""
+        """Add the loss to those of its pair; at the end of a block, draw another walk."""
         if not isinstance(feedback, Bandit):
             raise InvalidInput(f"this learner understands Bandit, not {type(feedback).__name__}")
         require_now(feedback, distribution.time)
@@ -202,8 +202,8 @@ class DekelHazan:
         )
 
 
-def _pursued(weights: WalkWeights, luck: Luck, time: int, state: int) -> Pursuit:
-    walk = weights.drawn(luck.uniforms(time, 1 + int(weights.closing.lengths[-1])))
+def _pursued(weights: WalkWeights, random_key: RandomKey, time: int, state: int) -> Pursuit:
+    walk = weights.drawn(random_key.uniforms(time, 1 + int(weights.closing.lengths[-1])))
     return weights.graph.pursue(walk, time, state)
 
 

@@ -1,4 +1,4 @@
-"""FTPL and Hedge over stationary policies in an unbroken stream (Dai, Luo and Chen 2022, section 5 and appendix D).
+"""FTPL and Hedge over stationary policies in a stream of steps (Dai, Luo and Chen 2022, section 5 and appendix D).
 
 The learners are `Ftpl` and `Hedge`. What is new is that an epoch begins with a switch, whose steps say nothing about
 the policy. So a pair is met at step `t` only if the switch was over by then, which the estimates must know of:
@@ -22,6 +22,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from amdp.algorithms.base import DistributionWithTrials
+from amdp.algorithms.bounds import RegretBound
 from amdp.algorithms.estimators.base import WeightTimesLoss, WholeTable
 from amdp.algorithms.estimators.feedback import Bandit, Weights
 from amdp.algorithms.estimators.importance_weighting import ImportanceWeighting
@@ -40,14 +41,14 @@ from amdp.model.domains import StationaryPolicies
 from amdp.model.segments import Segment
 from amdp.oracles.base import PlanningOracle, bind
 
-PART = 512  # policies whose chances are found together
+POLICIES_AT_ONCE = 512  # policies whose chances are found together
 LEAST_SWITCHES = 2.0  # practical epochs last at least so many switches
-WINDOW = 2.0  # ignored steps of an epoch, in expected switches, but no more than
-WINDOW_SHARE = 3  # the third part of it
-LIMIT = 3  # practical trials, in pairs (s, a)
-BOLDNESS = 8.0  # practical rates, in those that balance worst cases: found by trying
-KEPT = "none is proved for a policy that stays and is not entered anew"
-EXACT = f"{KEPT}, nor for exact chances of being entered"
+WINDOW_IN_SWITCHES = 2.0  # the ignored steps of an epoch are so many expected lengths of a switch,
+WINDOW_SHARE = 3  # but at most one third of the epoch
+PRACTICAL_TRIALS_PER_PAIR = 3  # the practical limit of trials is so many for each pair (s, a)
+PRACTICAL_RATE_FACTOR = 8.0  # practical rates are so many times those that balance worst cases: found by trying
+NO_BOUND_FOR_KEPT = "none is proved for a policy that stays and is not entered anew"
+NO_BOUND_FOR_EXACT = f"{NO_BOUND_FOR_KEPT}, nor for exact chances of being entered"
 
 
 # --- estimates that know of switches ----------------------------------------------------------------------------------
@@ -76,8 +77,8 @@ class SkipSwitchWindow(WeightTimesLoss):
         """0 in the window, as the inner estimator weighs afterwards."""
         seen = _epoch(segment)
         ignored = min(max(0, seen.began.time + self.window - seen.start), len(seen.states))
-        late = Segment(seen.states[ignored:], seen.actions[ignored:], seen.start + ignored)
-        weights: Weights = self.inner.weigh(distribution, late, rng)
+        weighed = Segment(seen.states[ignored:], seen.actions[ignored:], seen.start + ignored)
+        weights: Weights = self.inner.weigh(distribution, weighed, rng)
         return weights._replace(values=np.concatenate([np.zeros(ignored), weights.values]))
 
 
@@ -109,10 +110,10 @@ class EnteredWeighting(WeightTimesLoss):
 
     def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
         """One over the chance of each visit by a policy of the mixture."""
-        seen, actions = _epoch(segment), distribution.experts.actions
+        seen, actions = _epoch(segment), distribution.listed.actions
         chances = np.zeros(len(seen.states))
-        for low in range(0, len(actions), PART):
-            part = slice(low, low + PART)
+        for low in range(0, len(actions), POLICIES_AT_ONCE):
+            part = slice(low, low + POLICIES_AT_ONCE)
             chances += multiply(distribution.chances[part], self.entry.visits(seen, actions[part]))
         return Weights(1.0 / chances)
 
@@ -127,10 +128,10 @@ def _epoch(segment: Segment) -> Epoch:
 
 
 @dataclass(frozen=True)
-class InfiniteBound:
-    """A bound on expected regret if every epoch but the first begins with a switch (`RenewedSwitching`).
+class InfiniteBound(RegretBound):
+    """A bound on expected regret in epochs of a stream, with a switch before every epoch but the first.
 
-    The estimates are `SkipSwitchWindow`, or as printed with `W = 0`.
+    Such switches are `RenewedSwitching`. The estimates are `SkipSwitchWindow`, or as printed with `W = 0`.
     """
 
     penalty: float  # FTPL: 10 S sqrt(AT ln A) / rate; Hedge: S ln A / rate
@@ -138,11 +139,6 @@ class InfiniteBound:
     switching: float  # (J - 1) C, paid while switching
     blind: float  # (J - 1) C + JW: steps that the estimates leave out
     resampling: float = 0.0  # FTPL: SAT / (e L)
-
-    @property
-    def total(self) -> float:
-        """The sum of the task."""
-        return self.penalty + self.stability + self.switching + self.blind + self.resampling
 
 
 # --- tuning -----------------------------------------------------------------------------------------------------------
@@ -163,12 +159,12 @@ class Tuning(ABC):
 
     @property
     def steps(self) -> int:
-        """All steps `T`."""
+        """The number of steps `T` of the stream."""
         return self.entry.kernel.shape[0]
 
     @property
     def length(self) -> int:
-        """Steps `H` of an epoch."""
+        """The number of steps `H` of an epoch."""
         return ceil(self.steps / self.epochs)
 
     @property
@@ -193,7 +189,7 @@ class Tuning(ABC):
             f"less on average, of which {self.entry.routes.length} are one attempt",
         ]
         if self.bound is None:
-            lines.append(f"no bound: {KEPT}; use RenewedSwitching")
+            lines.append(f"no bound: {NO_BOUND_FOR_KEPT}; use RenewedSwitching")
         elif self.is_vacuous:
             lines.append(f"the bound {self.bound.total:.3g} is vacuous: no learner loses more than {self.steps} steps")
         if self.epochs == 1:
@@ -232,8 +228,8 @@ class FtplTuning(Tuning):
         rate = multiplier * (states / (diameter**2 * steps)) ** (1 / 3)
         wanted = states ** (2 / 3) * actions**0.5 * diameter ** (-4 / 3) * steps ** (5 / 6)
         limit = ceil(states ** (1 / 3) * actions**0.5 * diameter ** (-2 / 3) * steps ** (1 / 6))
-        made = _epochs(steps, wanted, epochs)
-        return cls(entry, made, rate, _window(entry, made), max(1, limit))
+        n_epochs = _epochs(steps, wanted, epochs)
+        return cls(entry, n_epochs, rate, _window(entry, n_epochs), max(1, limit))
 
     @classmethod
     def practical(cls, entry: PolicySwitching, epochs: int | None = None, multiplier: float = 1.0) -> Self:
@@ -243,9 +239,9 @@ class FtplTuning(Tuning):
         policy, `T` numbers, by `sqrt(2 T) / rate`. They are equal at `sqrt(2 / (HSA))`; the rate is 8 times that.
         """
         steps, states, actions = entry.kernel.shape
-        made = _epochs(steps, _practical_epochs(entry), epochs)
-        rate = multiplier * BOLDNESS * sqrt(2.0 / (ceil(steps / made) * states * actions))
-        return cls(entry, made, rate, _window(entry, made), LIMIT * states * actions)
+        n_epochs = _epochs(steps, _practical_epochs(entry), epochs)
+        rate = multiplier * PRACTICAL_RATE_FACTOR * sqrt(2.0 / (ceil(steps / n_epochs) * states * actions))
+        return cls(entry, n_epochs, rate, _window(entry, n_epochs), PRACTICAL_TRIALS_PER_PAIR * states * actions)
 
     @property
     def _renewed_bound(self) -> InfiniteBound:
@@ -268,7 +264,7 @@ class FtplTuning(Tuning):
         return self._ftpl(ReplayedResampling(self.limit, self.entry), oracle)
 
     def full_information_learner(self, oracle: str | PlanningOracle = "auto") -> Ftpl:
-        """Told all losses of an epoch, it needs no estimates."""
+        """With full information, which needs no estimates."""
         return self._ftpl(WholeTable(), oracle)
 
     def _ftpl(self, estimator: Any, oracle: str | PlanningOracle) -> Ftpl:
@@ -289,16 +285,16 @@ class HedgeTuning(Tuning):
         (steps, states, actions), diameter = entry.kernel.shape, _diameter(entry)
         rate = multiplier * (states / actions) ** (1 / 3) * (diameter * steps) ** (-2 / 3)
         wanted = (states * steps) ** (2 / 3) * actions ** (1 / 3) * diameter ** (-4 / 3)
-        made = _epochs(steps, wanted, epochs)
-        return cls(entry, made, rate, _window(entry, made))
+        n_epochs = _epochs(steps, wanted, epochs)
+        return cls(entry, n_epochs, rate, _window(entry, n_epochs))
 
     @classmethod
     def practical(cls, entry: PolicySwitching, epochs: int | None = None, multiplier: float = 1.0) -> Self:
         """Epochs as for FTPL, and 8 times the rate `sqrt(ln A / (HAT))` that balances the bound for them."""
         steps, _, actions = entry.kernel.shape
-        made = _epochs(steps, _practical_epochs(entry), epochs)
-        rate = multiplier * BOLDNESS * sqrt(log(actions) / (ceil(steps / made) * actions * steps))
-        return cls(entry, made, rate, _window(entry, made))
+        n_epochs = _epochs(steps, _practical_epochs(entry), epochs)
+        rate = multiplier * PRACTICAL_RATE_FACTOR * sqrt(log(actions) / (ceil(steps / n_epochs) * actions * steps))
+        return cls(entry, n_epochs, rate, _window(entry, n_epochs))
 
     @property
     def _renewed_bound(self) -> InfiniteBound:
@@ -320,7 +316,7 @@ class HedgeTuning(Tuning):
         return Hedge(self.rate, EnteredWeighting(self.entry))
 
     def full_information_learner(self) -> Hedge:
-        """Told all losses of an epoch, it needs no estimates."""
+        """With full information, which needs no estimates."""
         return Hedge(self.rate, WholeTable())
 
 
@@ -328,13 +324,13 @@ def _diameter(entry: PolicySwitching) -> float:
     return max(1.0, entry.diameter.value)
 
 
-def _epochs(steps: int, wanted: float, given: int | None) -> int:
+def _epochs(steps: int, wanted: float, requested: int | None) -> int:
     """How many epochs are played: all but the last of equal length."""
-    if given is not None:
-        require_whole("epochs", given)
-        if not 1 <= given <= steps:
-            raise InvalidInput(f"{given}; give between 1 and {steps}, the number of steps", "epochs")
-    length = ceil(steps / (given or min(max(1, round(wanted)), steps)))
+    if requested is not None:
+        require_whole("epochs", requested)
+        if not 1 <= requested <= steps:
+            raise InvalidInput(f"{requested}; give between 1 and {steps}, the number of steps", "epochs")
+    length = ceil(steps / (requested or min(max(1, round(wanted)), steps)))
     return ceil(steps / length)
 
 
@@ -346,7 +342,7 @@ def _practical_epochs(entry: PolicySwitching) -> float:
 
 def _window(entry: PolicySwitching, epochs: int) -> int:
     """By when most switches are over, in epochs that are long enough for that."""
-    return min(ceil(WINDOW * entry.expected_length), ceil(entry.kernel.shape[0] / epochs) // WINDOW_SHARE)
+    return min(ceil(WINDOW_IN_SWITCHES * entry.expected_length), ceil(entry.kernel.shape[0] / epochs) // WINDOW_SHARE)
 
 
 Tuned = TypeVar("Tuned", FtplTuning, HedgeTuning)
@@ -359,7 +355,7 @@ def ftpl_infinite(task: Task, *, epochs: int | None = None, theorem: bool = Fals
     """FTPL over stationary policies in epochs; a policy that stays is followed on, for which no bound is proved."""
     tuning = _tuning(FtplTuning, task, PolicySwitching, epochs, theorem)
     learner = tuning.exact_learner(task.planning_oracle) if exact else tuning.learner(task.planning_oracle)
-    return EpochSetup(learner, tuning.entry, tuning.length, unproved=_silence("ftpl-infinite-renewed", exact))
+    return EpochSetup(learner, tuning.entry, tuning.length, unproved=_why_no_bound("ftpl-infinite-renewed", exact))
 
 
 def ftpl_infinite_renewed(task: Task, *, epochs: int | None = None, theorem: bool = False) -> EpochSetup:
@@ -372,7 +368,7 @@ def hedge_infinite(task: Task, *, epochs: int | None = None, theorem: bool = Fal
     """Hedge over stationary policies in epochs; a policy that stays is followed on, for which no bound is proved."""
     tuning = _tuning(HedgeTuning, task, PolicySwitching, epochs, theorem)
     learner = tuning.exact_learner() if exact else tuning.learner()
-    return EpochSetup(learner, tuning.entry, tuning.length, unproved=_silence("hedge-infinite-renewed", exact))
+    return EpochSetup(learner, tuning.entry, tuning.length, unproved=_why_no_bound("hedge-infinite-renewed", exact))
 
 
 def hedge_infinite_renewed(task: Task, *, epochs: int | None = None, theorem: bool = False) -> EpochSetup:
@@ -391,5 +387,5 @@ def _tuning(
     return tune(switching(domain.dynamics, domain.initial), epochs, task.multiplier)
 
 
-def _silence(proved: str, exact: bool) -> str:
-    return f"{EXACT if exact else KEPT}; {proved} has one"
+def _why_no_bound(proved: str, exact: bool) -> str:
+    return f"{NO_BOUND_FOR_EXACT if exact else NO_BOUND_FOR_KEPT}; {proved} has one"

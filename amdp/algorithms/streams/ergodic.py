@@ -1,14 +1,14 @@
 """Learners of ergodic worlds that choose anew in every step: MDP-E and MDP-Exp3.
 
-Each state has an expert algorithm of its own, exponential weights over its actions, which is fed with what an action
+Each state has an expert algorithm of its own, exponential weights over its actions, which learns from what an action
 costs in the long run: `Q_t`, the average-loss value of the policy `pi_t` that was played, for the losses `l_t`. By the
 performance difference `rho(pi_t) - rho(pi) = sum_s d_pi(s) <pi_t(s) - pi(s), Q_t(s)>`, small regret in every state is
 small regret in the long run, and slow policies are where their stationary law says.
 
-- `MdpE` (Even-Dar, Kakade and Mansour 2009) is told all of `l_t`.
-- `MdpExp3` (Neu, Gyorgy, Szepesvari and Antos 2014) is told the loss that it met, and weighs it by the chance to be
-  there, looking `N` steps back. An estimate is used `N` steps late: then the last `N` policies were chosen before the
-  `N` moves that they decided, and the estimate is unbiased.
+- `MdpE` (Even-Dar, Kakade and Mansour 2009) has full information: all of `l_t`.
+- `MdpExp3` (Neu, Gyorgy, Szepesvari and Antos 2014) has bandit feedback: it weighs a loss by the chance of the visit,
+  looking `N` steps back. An estimate is used with a delay of `N` steps: then the last `N` policies were chosen before
+  the `N` moves that they decided, and the estimate is unbiased.
 
 The structure of both is [from memory]; the linear system, the tuning and the explicit bounds are [derived]
 (docs/ergodic.md). `T` steps, `S` states, `A` actions; `contraction`, `influence` and `memory = 1 / (1 - contraction)`
@@ -22,7 +22,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from amdp.algorithms.bounds import MOST_EXPLORATION, over, require_rate, require_rounds
+from amdp.algorithms.bounds import MOST_EXPLORATION, RegretBound, over, require_rate, require_rounds
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
 from amdp.algorithms.streams.steps import stationary
 from amdp.algorithms.task import Task
@@ -36,19 +36,14 @@ from amdp.model.segments import Segment, Shape
 
 
 @dataclass(frozen=True)
-class ErgodicBound:
-    """A bound on expected regret, term by term; it holds for any rate."""
+class ErgodicBound(RegretBound):
+    """A bound on expected regret over an ergodic kernel."""
 
     penalty: float  # of not knowing the best action
-    stability: float  # what the moves of the weights cost, late feedback included
+    stability: float  # what the changes of the weights cost, delayed estimates included
     exploration: float  # steps that are played at random
     tracking: float  # how far the state is from where its policy would have it
     start: float  # of the learner and of the best policy, and steps without estimates
-
-    @property
-    def total(self) -> float:
-        """The sum of the task."""
-        return self.penalty + self.stability + self.exploration + self.tracking + self.start
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,19 +56,19 @@ class Rule:
 
     @cached_property
     def chain(self) -> Chain:
-        """The policy in the long run."""
+        """The Markov chain of the policy."""
         weights = np.exp(self.scores - self.scores.max(axis=1, keepdims=True))
         policy = (1.0 - self.exploration) / weights.sum(axis=1, keepdims=True) * weights
         return Chain(self.rows, policy + self.exploration / self.scores.shape[1])
 
     def moved(self, scores: Floats) -> Self:
-        """The same with these added to its scores."""
+        """The policy after `scores` `[s, a]` were added to its own."""
         return replace(self, scores=self.scores + scores)
 
 
 @dataclass(frozen=True, eq=False)
-class Experts:
-    """The state of MDP-E: one expert a state."""
+class LocalExperts:
+    """The state of `MdpE`: exponential weights in each state of the world."""
 
     domain: StationaryPolicies
     rule: Rule = field(repr=False)
@@ -87,7 +82,7 @@ class Experts:
 
 @dataclass(frozen=True)
 class MdpE:
-    """Exponential weights of `rate` in every state, told all losses."""
+    """MDP-E: exponential weights of `rate` in every state, with full information."""
 
     rate: float
 
@@ -98,29 +93,29 @@ class MdpE:
     def tuned(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
         """The rate that balances the bound; with one state, `sqrt(8 ln A / T)`."""
         known = stationary(domain)
-        found = require_mixing(known.dynamics)
-        return cls(multiplier * sqrt(log(known.shape[2]) / (require_rounds(rounds) * _unrest(found))))
+        mixing = require_mixing(known.dynamics)
+        return cls(multiplier * sqrt(log(known.shape[2]) / (require_rounds(rounds) * _unrest(mixing))))
 
     @property
     def feedback(self) -> type:
-        """All losses of a step."""
+        """Full information: all losses of a step."""
         return FullInformation
 
-    def start(self, domain: Domain, rng: np.random.Generator) -> Experts:
-        """All actions alike."""
+    def start(self, domain: Domain, rng: np.random.Generator) -> LocalExperts:
+        """The uniform policy."""
         known = stationary(domain)
         require_mixing(known.dynamics)
-        return Experts(known, Rule(rows_of(known.dynamics), np.zeros(known.shape[1:])))
+        return LocalExperts(known, Rule(rows_of(known.dynamics), np.zeros(known.shape[1:])))
 
-    def observe(self, distribution: Experts, segment: Segment) -> Experts:
-        """Remember the step."""
+    def observe(self, distribution: LocalExperts, segment: Segment) -> LocalExperts:
+        """Keep the step, whose feedback must come next."""
         return replace(distribution, last=segment)
 
-    def weigh(self, distribution: Experts, segment: Segment, rng: np.random.Generator) -> Weights:
-        """Nothing to weigh."""
+    def weigh(self, distribution: LocalExperts, segment: Segment, rng: np.random.Generator) -> Weights:
+        """No weights: full information needs none."""
         return Weights(np.empty(0))
 
-    def learn(self, distribution: Experts, feedback: Feedback) -> Experts:
+    def learn(self, distribution: LocalExperts, feedback: Feedback) -> LocalExperts:
         """`scores[s, a] -= rate * Q_t[s, a]` in all states, visited or not."""
         assert isinstance(feedback, FullInformation)
         _require_on_time(distribution.last, feedback)
@@ -135,20 +130,20 @@ class MdpE:
         if waited:
             return None
         known = stationary(domain)
-        found = require_mixing(known.dynamics)
-        spread = _spread(found)
+        mixing = require_mixing(known.dynamics)
+        spread = _spread(mixing)
         return ErgodicBound(
             over(log(known.shape[2]), self.rate),
             self.rate * rounds * spread**2 / 8.0,
             0.0,
-            self.rate * rounds * (_unrest(found) - spread**2 / 8.0),
-            2.0 * found.memory if known.shape[1] > 1 else 0.0,
+            self.rate * rounds * (_unrest(mixing) - spread**2 / 8.0),
+            2.0 * mixing.memory if known.shape[1] > 1 else 0.0,
         )
 
 
 @dataclass(frozen=True, eq=False)
-class LateExperts:
-    """The state of MDP-Exp3: the experts, where the last steps lead, and estimates that wait for their time."""
+class DelayedLocalExperts:
+    """The state of `MdpExp3`: the weights, state distributions given the last pairs, and estimates not yet used."""
 
     domain: StationaryPolicies
     rule: Rule = field(repr=False)
@@ -166,7 +161,7 @@ class LateExperts:
 
 @dataclass(frozen=True)
 class MdpExp3:
-    """Exponential weights in every state, told one loss a step.
+    """MDP-Exp3: exponential weights in every state, with bandit feedback.
 
     The estimate of step `t` is `l_t(s_t, a_t) / (mu(s_t) pi_t(a_t|s_t))` at the pair that was met and 0 elsewhere, with
     `mu` the law of `s_t` given `(s, a)` of `lookback` steps before. The first `lookback` steps give none. It moves the
@@ -192,49 +187,49 @@ class MdpExp3:
         `mu(s_t) >= beta / 2`. The state counts the steps in which it was less.
         """
         known = stationary(domain)
-        found = require_mixing(known.dynamics)
+        mixing = require_mixing(known.dynamics)
         require_visits(known.dynamics)
         beta = least_visits(known.dynamics).value
-        actions, slow = known.shape[2], max(1.0, found.time)
+        actions, slow = known.shape[2], max(1.0, mixing.time)
         wanted = multiplier * sqrt(beta * log(actions) / (slow**3 * actions * require_rounds(rounds)))
         share = 2.0 * (2.0 * slow + 3.0) * actions / beta  # of the exploration, for a rate of 1
         rate = min(wanted, MOST_EXPLORATION / share)
-        return cls(rate, min(MOST_EXPLORATION, share * rate), _lookback(found, rounds))
+        return cls(rate, min(MOST_EXPLORATION, share * rate), _lookback(mixing, rounds))
 
     @classmethod
     def balanced(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
         """The same `N`, no exploration, and the rate that balances the bound, whose proof does without exploration."""
         known = stationary(domain)
-        found, (_, states, actions) = require_mixing(known.dynamics), known.shape
+        mixing, (_, states, actions) = require_mixing(known.dynamics), known.shape
         require_visits(known.dynamics)
-        lookback = _lookback(found, rounds)
+        lookback = _lookback(mixing, rounds)
         floor = least_arrival(known.dynamics, lookback)
         if floor <= 0.0:
             raise InvalidInput(f"some policies miss a state for sure {lookback} steps later; use MdpExp3.tuned")
-        unrest = _noise(found, known.shape, floor, lookback) + _drift(found, states)
+        unrest = _noise(mixing, known.shape, floor, lookback) + _drift(mixing, states)
         return cls(multiplier * sqrt(log(actions) / (require_rounds(rounds) * unrest)), 0.0, lookback)
 
     @property
     def feedback(self) -> type:
-        """The loss that was met."""
+        """Bandit feedback: the loss of the pair that was visited."""
         return Bandit
 
-    def start(self, domain: Domain, rng: np.random.Generator) -> LateExperts:
-        """All actions alike."""
+    def start(self, domain: Domain, rng: np.random.Generator) -> DelayedLocalExperts:
+        """The uniform policy."""
         known = stationary(domain)
         require_mixing(known.dynamics)
         require_visits(known.dynamics)
         rule = Rule(rows_of(known.dynamics), np.zeros(known.shape[1:]), self.exploration)
-        return LateExperts(known, rule, np.empty((0, known.shape[1])), least_visits(known.dynamics).value / 2.0)
+        return DelayedLocalExperts(known, rule, np.empty((0, known.shape[1])), least_visits(known.dynamics).value / 2.0)
 
-    def weigh(self, distribution: LateExperts, segment: Segment, rng: np.random.Generator) -> Weights:
+    def weigh(self, distribution: DelayedLocalExperts, segment: Segment, rng: np.random.Generator) -> Weights:
         """One over the chance of the pair, looking back; 0 where that is not possible yet."""
         if len(distribution.laws) < self.lookback:
             return Weights(np.zeros(1))
         s, a = int(segment.states[0]), int(segment.actions[0])
         return Weights(np.array([1.0 / (distribution.laws[0, s] * distribution.rule.chain.policy[s, a])]))
 
-    def observe(self, distribution: LateExperts, segment: Segment) -> LateExperts:
+    def observe(self, distribution: DelayedLocalExperts, segment: Segment) -> DelayedLocalExperts:
         """Move all laws by the policy that was played; the newest begins with the pair that was met."""
         full = len(distribution.laws) == self.lookback
         onward = multiply(distribution.laws[full:], distribution.rule.chain.moves)
@@ -242,7 +237,7 @@ class MdpExp3:
         unlikely = distribution.unlikely + int(full and distribution.laws[0, segment.states[0]] < distribution.likely)
         return replace(distribution, laws=np.concatenate([onward, latest[None]]), unlikely=unlikely, last=segment)
 
-    def learn(self, distribution: LateExperts, feedback: Feedback) -> LateExperts:
+    def learn(self, distribution: DelayedLocalExperts, feedback: Feedback) -> DelayedLocalExperts:
         """The average-loss value of the estimate joins the queue; the one whose time has come moves the scores."""
         assert isinstance(feedback, Bandit)
         _require_on_time(distribution.last, feedback)
@@ -256,53 +251,53 @@ class MdpExp3:
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> ErgodicBound | None:
         """The bound of docs/ergodic.md; None with delays, or if a state can be missed `N` steps after any other."""
         known = stationary(domain)
-        found, (_, states, actions) = require_mixing(known.dynamics), known.shape
+        mixing, (_, states, actions) = require_mixing(known.dynamics), known.shape
         floor = least_arrival(known.dynamics, self.lookback)
         if waited or floor <= 0.0:
             return None
         several = float(states > 1)
         return ErgodicBound(
             over(log(actions), self.rate),
-            self.rate * rounds * _noise(found, known.shape, floor, self.lookback),
-            self.exploration * rounds * _spread(found),
-            rounds * (self.rate * _drift(found, states) + several * found.contraction ** (self.lookback - 1)),
-            self.lookback + several * found.memory,
+            self.rate * rounds * _noise(mixing, known.shape, floor, self.lookback),
+            self.exploration * rounds * _spread(mixing),
+            rounds * (self.rate * _drift(mixing, states) + several * mixing.contraction ** (self.lookback - 1)),
+            self.lookback + several * mixing.memory,
         )
 
 
-def _spread(found: Mixing) -> float:
+def _spread(mixing: Mixing) -> float:
     """How far apart the long-run costs of two actions of one state can be: `1 + influence memory`."""
-    return 1.0 + found.influence * found.memory
+    return 1.0 + mixing.influence * mixing.memory
 
 
-def _unrest(found: Mixing) -> float:
+def _unrest(mixing: Mixing) -> float:
     """What a rate of 1 costs a step: `R^2 / 8` in the weights, `R influence memory^2 / 4` in the state's law."""
-    spread = _spread(found)
-    return spread**2 / 8.0 + spread * found.influence * found.memory**2 / 4.0
+    spread = _spread(mixing)
+    return spread**2 / 8.0 + spread * mixing.influence * mixing.memory**2 / 4.0
 
 
-def _lookback(found: Mixing, rounds: int) -> int:
+def _lookback(mixing: Mixing, rounds: int) -> int:
     """`ceil(1 + tau ln T)`: what was before is forgotten up to `1 / T`."""
-    return ceil(1.0 + found.time * log(require_rounds(rounds)))
+    return ceil(1.0 + mixing.time * log(require_rounds(rounds)))
 
 
-def _noise(found: Mixing, shape: Shape, floor: float, lookback: int) -> float:
+def _noise(mixing: Mixing, shape: Shape, floor: float, lookback: int) -> float:
     """The second moments of estimates: of each, `(A + 2 r + S r^2) / floor`, and with the `N - 1` before it.
 
     `r = influence memory`, `floor` the least arrival. Two estimates that are `i` steps apart meet with
     `(u_i + r v_i) (u_j + r v_j)`, `j = N - i`: what was seen at the one tells about the state at the other, so that
     `u_i = min(1/floor, 1 + c^(i-1) / floor)` and `v_i = min(1/floor, S + c^(i-1) / floor)`, `c` the contraction.
     """
-    (_, states, actions), reach = shape, found.influence * found.memory
-    told = found.contraction ** np.arange(lookback - 1) / floor
-    meets = np.minimum(1.0 / floor, 1.0 + told) + reach * np.minimum(1.0 / floor, states + told)
+    (_, states, actions), reach = shape, mixing.influence * mixing.memory
+    remembered = mixing.contraction ** np.arange(lookback - 1) / floor
+    meets = np.minimum(1.0 / floor, 1.0 + remembered) + reach * np.minimum(1.0 / floor, states + remembered)
     return float((actions + 2.0 * reach + states * reach**2) / floor + meets @ meets[::-1])
 
 
-def _drift(found: Mixing, states: int) -> float:
+def _drift(mixing: Mixing, states: int) -> float:
     """What a rate of 1 moves the state's law away from the stationary one, a step."""
-    reach = found.influence * found.memory
-    return states * found.influence * found.memory**2 * (1.0 + reach / 4.0)
+    reach = mixing.influence * mixing.memory
+    return states * mixing.influence * mixing.memory**2 * (1.0 + reach / 4.0)
 
 
 def _require_on_time(last: Segment | None, feedback: Feedback) -> None:

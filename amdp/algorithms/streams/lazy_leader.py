@@ -14,10 +14,10 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from amdp.algorithms import bounds
+from amdp.algorithms.bounds import require_noise_rate
 from amdp.algorithms.estimators.feedback import Feedback, FullInformation, Weights
-from amdp.algorithms.ftpl.perturbations import require_rate
-from amdp.algorithms.streams.entering import Engine, SwitchingLeader
-from amdp.algorithms.streams.steps import Luck, stream, whole_table
+from amdp.algorithms.streams.entering import LeaderScheme, SwitchingLeader
+from amdp.algorithms.streams.steps import RandomKey, stream, whole_table
 from amdp.algorithms.task import Task
 from amdp.arrays import Actions, Floats, Policies, one_hot
 from amdp.errors import InvalidInput
@@ -28,7 +28,7 @@ from amdp.oracles.base import Planner, PlanningOracle, Status, bind
 
 
 class LazySum(NamedTuple):
-    """Losses so far, and noise that follows them."""
+    """The losses so far, and noise that is adapted to them so that their sum seldom changes."""
 
     rate: float
     total: Floats  # [h, s, a]
@@ -36,11 +36,11 @@ class LazySum(NamedTuple):
 
     @classmethod
     def drawn(cls, rate: float, shape: Shape, rng: np.random.Generator) -> Self:
-        """Before anything was lost."""
+        """Before the first losses."""
         return cls(rate, np.zeros(shape), rng.laplace(scale=1.0 / rate, size=shape))
 
-    def heard(self, table: Floats, first: int, uniform: float) -> tuple[Self, bool]:
-        """With the losses `[h, s, a]` of the steps from `first` on; and whether the perturbed sum stays."""
+    def update(self, table: Floats, first: int, uniform: float) -> tuple[Self, bool]:
+        """After the losses `[h, s, a]` of the steps from `first` on; and whether the perturbed sum stays the same."""
         steps = slice(first, first + len(table))
         total, kept = self.total.copy(), self.noise[steps] - table
         total[steps] += table
@@ -58,15 +58,15 @@ class LazyChoice:
     planner: Planner = field(repr=False)
     sum: LazySum = field(repr=False)
     actions: Actions = field(repr=False)  # [h, s], or [s] if it is stationary
-    luck: Luck = field(repr=False)
-    told: int = 0  # feedbacks so far
+    random_key: RandomKey = field(repr=False)
+    updates: int = 0  # feedbacks so far
     oracle_calls: int = 1
 
     @classmethod
     def drawn(cls, planner: Planner, rate: float, rng: np.random.Generator) -> Self:
-        """Before anything was lost."""
+        """Before the first losses."""
         noise = LazySum.drawn(rate, planner.domain.shape, rng)
-        return cls(planner, noise, _leader(planner, noise), Luck.drawn(rng))
+        return cls(planner, noise, _leader(planner, noise), RandomKey.fresh(rng))
 
     @property
     def domain(self) -> Domain:
@@ -77,21 +77,21 @@ class LazyChoice:
         """The leader `[h, s, a]` (or `[s, a]`)."""
         return one_hot(self.actions, self.domain.shape[2])
 
-    def heard(self, table: Floats, time: int, luck: Luck) -> Self:
-        """After the losses `[s, a]` of one step of a stream; others use the first two numbers of the step."""
-        return self._heard(table[None], time, float(luck.uniforms(time, 3)[2]))
+    def update(self, table: Floats, time: int, random_key: RandomKey) -> Self:
+        """After the losses `[s, a]` of one step; its third random number decides, a switch uses the first two."""
+        return self._update(table[None], time, float(random_key.uniforms(time, 3)[2]))
 
     def learned(self, table: Floats) -> Self:
         """After the losses `[h, s, a]` of a round."""
-        return self._heard(table, 0, float(self.luck.uniforms(self.told, 1)[0]))
+        return self._update(table, 0, float(self.random_key.uniforms(self.updates, 1)[0]))
 
     def bound_to(self, planner: Planner) -> Self:
         """The same losses and noise over other dynamics."""
         return replace(self, planner=planner, actions=_leader(planner, self.sum), oracle_calls=self.oracle_calls + 1)
 
-    def _heard(self, table: Floats, first: int, uniform: float) -> Self:
-        updated, stays = self.sum.heard(table, first, uniform)
-        following = replace(self, sum=updated, told=self.told + 1)
+    def _update(self, table: Floats, first: int, uniform: float) -> Self:
+        updated, stays = self.sum.update(table, first, uniform)
+        following = replace(self, sum=updated, updates=self.updates + 1)
         if stays:
             return following
         return replace(following, actions=_leader(self.planner, updated), oracle_calls=self.oracle_calls + 1)
@@ -106,7 +106,7 @@ class LazyLeader:
     feedback: ClassVar[type] = FullInformation
 
     def __post_init__(self) -> None:
-        require_rate(self.rate)
+        require_noise_rate(self.rate)
 
     @classmethod
     def tuned(
@@ -119,7 +119,7 @@ class LazyLeader:
         return cls(multiplier * rate, bind(oracle, domain).oracle)
 
     def start(self, domain: Domain, rng: np.random.Generator) -> LazyChoice:
-        """The noise alone decides."""
+        """The leader before the first losses: the noise alone decides."""
         return LazyChoice.drawn(bind(self.oracle, domain), self.rate, rng)
 
     def observe(self, distribution: LazyChoice, segment: Segment) -> LazyChoice:
@@ -130,11 +130,11 @@ class LazyLeader:
         return distribution.bound_to(bind(self.oracle, MarkovPolicies(narrowed, distribution.domain.initial)))
 
     def weigh(self, distribution: LazyChoice, segment: Segment, rng: np.random.Generator) -> Weights:
-        """Nothing to weigh."""
+        """No weights: full information needs none."""
         return Weights(np.empty(0))
 
     def learn(self, distribution: LazyChoice, feedback: Feedback) -> LazyChoice:
-        """Add the losses; the leader mostly stays."""
+        """Add the losses of a round; the leader seldom changes."""
         table = whole_table(feedback)
         if table.shape != distribution.domain.shape:
             raise InvalidInput(
@@ -156,8 +156,8 @@ class LazyLeader:
 
 
 @dataclass(frozen=True)
-class LazyPolicies(Engine):
-    """FLL* over the stationary policies of an unbroken stream, with noise on all its steps.
+class LazyPolicies(LeaderScheme):
+    """FLL* over the stationary policies of a stream of steps, with noise on all its steps.
 
     Only the losses of one step arrive at a time, so the leader changes with chance at most `rate SA`. But the noise has
     `T SA` numbers: regret of order `T^(3/4)` [derived], for kernels without a start that has mass everywhere.
@@ -166,7 +166,7 @@ class LazyPolicies(Engine):
     oracle: str | PlanningOracle = "auto"
 
     def start(self, domain: StationaryPolicies, rng: np.random.Generator) -> LazyChoice:
-        """The noise alone decides."""
+        """The leader before the first losses: the noise alone decides."""
         return LazyChoice.drawn(bind(self.oracle, domain), self.rate, rng)
 
     @staticmethod
@@ -181,13 +181,13 @@ class LazyPolicies(Engine):
 
     @staticmethod
     def change_factor(domain: StationaryPolicies) -> float:
-        """`SA` losses of at most 1."""
+        """`SA`: a step adds `SA` losses of at most 1 each."""
         return float(domain.shape[1] * domain.shape[2])
 
 
-def _leader(planner: Planner, told: LazySum) -> Actions:
+def _leader(planner: Planner, perturbed: LazySum) -> Actions:
     # A policy that is only feasible would be drawn from another law than the analysis speaks of.
-    leader: Actions = planner.minimize((told.total + told.noise)[None]).require(Status.OPTIMAL).actions[0]
+    leader: Actions = planner.minimize((perturbed.total + perturbed.noise)[None]).require(Status.OPTIMAL).actions[0]
     return leader
 
 

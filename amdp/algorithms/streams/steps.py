@@ -1,10 +1,11 @@
-"""What learners of an unbroken stream share that choose anew in each step."""
+"""What learners share that choose a policy anew in each step of a stream."""
 
 from dataclasses import dataclass
 from typing import Protocol, Self, cast
 
 import numpy as np
 
+from amdp.algorithms.bounds import RegretBound
 from amdp.algorithms.estimators.feedback import Feedback, FullInformation
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies, floats, refuse
@@ -18,7 +19,7 @@ class Stepped(Protocol):
 
     @property
     def time(self) -> int:
-        """Its step."""
+        """The step of the stream that it is."""
         ...
 
     @property
@@ -28,33 +29,31 @@ class Stepped(Protocol):
 
 
 @dataclass(frozen=True)
-class StreamBound:
-    """A bound on expected regret against the best stationary policy, term by term."""
+class StreamBound(RegretBound):
+    """A bound on regret against the best stationary policy, for learners that choose anew in each step."""
 
     penalty: float  # the noise, or the number of experts, over the rate
     stability: float  # what the moves of the distribution cost
     catching: float  # steps on the way from one expert to the next
     prefix: float = 0.0  # steps of the best policy that no expert follows
 
-    @property
-    def total(self) -> float:
-        """The sum of the task."""
-        return self.penalty + self.stability + self.catching + self.prefix
-
 
 @dataclass(frozen=True)
-class Luck:
-    """All random numbers of a lifetime by their step, for states that are values: asked twice, they are the same."""
+class RandomKey:
+    """A key from which the random numbers of each step are computed: asked twice, they are the same.
+
+    Distributions are values, which must not hold a generator that moves on.
+    """
 
     key: int
 
     @classmethod
-    def drawn(cls, rng: np.random.Generator) -> Self:
-        """Another lifetime."""
+    def fresh(cls, rng: np.random.Generator) -> Self:
+        """A fresh random key."""
         return cls(int(rng.integers(2**63)))
 
     def uniforms(self, time: int, n: int) -> Floats:
-        """The `n` numbers of a step."""
+        """The first `n` uniform random numbers of a step."""
         return np.random.Generator(np.random.Philox(key=self.key, counter=[0, 0, 0, time])).random(n)
 
 
@@ -66,7 +65,7 @@ def step_of(segment: Segment) -> Stepped:
 
 
 def choice(states: int, actions: int, state: int, action: int) -> Policies:
-    """The policy `[s, a]` of somebody who knows the state: one action there, the first one elsewhere."""
+    """The policy `[s, a]` that takes `action` in `state`, and action 0 elsewhere."""
     policy = np.zeros((states, actions))
     policy[:, 0] = 1.0
     policy[state, 0] = 0.0
@@ -84,10 +83,10 @@ def whole_table(feedback: Feedback) -> Floats:
 
 
 def require_now(feedback: Feedback, time: int) -> None:
-    """Refuse feedback that is not of the step before."""
-    told = step_of(feedback.segment).time
-    if told != time - 1:
-        raise InvalidInput(f"the losses of step {told} came at step {time - 1}; this learner takes them without delay")
+    """Refuse delayed feedback: it must be of the step before `time`."""
+    step = step_of(feedback.segment).time
+    if step != time - 1:
+        raise InvalidInput(f"the losses of step {step} came at step {time - 1}; this learner takes them without delay")
 
 
 def stream(task: Task) -> StationaryPolicies:

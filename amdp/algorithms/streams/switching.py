@@ -1,7 +1,7 @@
 """Policy switching (Dai, Luo and Chen 2022, Algorithm 5, after Chandrasekaran and Tewari 2021).
 
-In an unbroken stream nobody is put back to the start, so a new policy `pi` begins in a wrong state. To be at step `t`
-where `pi` would have been, distributed as `mu_pi^t`, if it had been followed from the beginning:
+In a stream the state is never put back to the initial one, so a new policy `pi` begins in a wrong state. To be at step
+`t` where `pi` would have been, distributed as `mu_pi^t`, if it had been followed from the beginning:
 
 1. go to the parking state `s*` by the policy of least expected time;
 2. draw a target `g` from the state marginal of `mu_pi^{t + l*}`, the law at the time of arrival;
@@ -71,9 +71,9 @@ class PolicySwitching:
         if not isinstance(self.kernel, SingleKernel):
             raise InvalidInput(f"kernel is {type(self.kernel).__name__}; it must be a Kernel or a SparseKernel")
         require_index("initial", self.initial, self.kernel.shape[1])
-        found = communication(self.kernel)
-        if found.unreachable_pair:
-            s, y = found.unreachable_pair
+        connected = communication(self.kernel)
+        if connected.unreachable_pair:
+            s, y = connected.unreachable_pair
             raise InvalidInput(f"policies cannot be switched: state {s} never leads to state {y}; see communication")
         if not parking_pairs(self.kernel):
             raise InvalidInput("policies cannot be switched: no parking pair; P(s|s,a) = 1 must hold for some (s, a)")
@@ -171,8 +171,8 @@ class PolicySwitching:
         """The law `[m, s]` of the target of an attempt that starts in each step: the policy's own, `l*` steps later."""
         ahead = self.routes.length
         moves = chains(self._rows, policy[None])
-        found: Floats = laws(moves, self.initial, place.time + ahead, stop + ahead)[0]
-        return found
+        targets: Floats = laws(moves, self.initial, place.time + ahead, stop + ahead)[0]
+        return targets
 
     @cached_property
     def _rows(self) -> Floats:
@@ -202,14 +202,15 @@ class PolicySwitching:
 class RenewedSwitching(PolicySwitching):
     """Enter the policy anew in every epoch but the first, even if it stays the same: the pseudo-code to the letter.
 
-    Whoever goes on with a policy is where its last states led, and a learner that saw their losses went on for a
-    reason. After a new entry the law is `mu_pi^t` whatever was seen before, at the price of one more switch.
+    The state of a policy that is followed on depends on its last states, and so does the decision to follow it on,
+    since the learner saw their losses. After a new entry the law is `mu_pi^t` whatever was seen before, at the price of
+    one more switch.
     """
 
     renews: ClassVar[bool] = True
 
     def follows(self, place: Place, policies: Policies) -> Bools:
-        """None, after the first epoch."""
+        """All policies in the first epoch, none later: they are entered anew."""
         return np.full(len(policies), place.time == 0)
 
 
@@ -222,7 +223,7 @@ def best_routes(kernel: SingleKernel, times: Diameter) -> Routes:
     ways = times.times[parked].max(axis=1)  # D*
     reach = np.eye(states)  # [g, s], the best chance of being at g after some steps
     history: list[Actions] = []
-    best, found = np.inf, (0, 0, reach)
+    best, chosen = np.inf, (0, 0, reach)
     for length in range(1, max(1, min(int(2.0 * times.value), kernel.shape[0] - 1)) + 1):
         if length + ways.min() >= best:
             break
@@ -232,13 +233,13 @@ def best_routes(kernel: SingleKernel, times: Diameter) -> Routes:
         with np.errstate(divide="ignore"):
             bounds = (length + ways) / reach[:, parked].min(axis=0)
         if bounds.min() < best:
-            best, found = float(bounds.min()), (length, int(bounds.argmin()), reach)
+            best, chosen = float(bounds.min()), (length, int(bounds.argmin()), reach)
     if best == np.inf:
         s, y = times.pair
         raise InvalidInput(
             f"the diameter {times.value:.6g}, from state {s} to state {y}, is too large for {kernel.shape[0]} steps: "
             "no switch can end within them"
         )
-    length, which, reach = found
+    length, which, reach = chosen
     state = int(parked[which])
     return Routes(state, pairs[state], np.stack(history[:length], axis=1), reach[:, state].copy(), best)

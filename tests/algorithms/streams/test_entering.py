@@ -15,9 +15,9 @@ from amdp import InvalidInput, Kernel, MarkovPolicies, StationaryPolicies, insta
 from amdp.algorithms.estimators.feedback import FullInformation, Weights
 from amdp.algorithms.named import learner
 from amdp.algorithms.streams.communicating import EveryPolicy, NoisyPolicies, StartNoise
-from amdp.algorithms.streams.entering import Engine, Entering, SwitchingLeader, Ways
+from amdp.algorithms.streams.entering import Entering, LeaderScheme, SwitchingLeader, Ways
 from amdp.algorithms.streams.lazy_leader import LazyPolicies
-from amdp.algorithms.streams.steps import Luck
+from amdp.algorithms.streams.steps import RandomKey
 from amdp.arrays import Actions, Floats
 from amdp.game.arenas import Stepwise
 from amdp.game.loop import ArenaGame, play
@@ -42,12 +42,12 @@ def ends(ways: Ways, runs: int, time: int, state: int, steps: int, policy: Actio
     rows = ways.domain.dynamics.dense().p[0]
     rng, found = np.random.default_rng(1), []
     for run in range(runs):
-        luck, t, s = Luck(run), time, state
-        entering = ways.begun(policy, t, s, luck)
+        random_key, t, s = RandomKey(run), time, state
+        entering = ways.begun(policy, t, s, random_key)
         while not entering.entered and t < steps:
             s = int(rng.choice(len(rows), p=rows[s, ways.action(entering, s)]))
             t += 1
-            entering = ways.went_on(entering, t, s, luck)
+            entering = ways.went_on(entering, t, s, random_key)
         if entering.entered:
             found.append((t, s))
     return found
@@ -116,13 +116,13 @@ ENGINES = {
 }
 
 
-@pytest.mark.parametrize(("engine", "domain"), ENGINES.values(), ids=ENGINES)
-def test_the_leader_is_followed_or_being_entered_in_every_step(engine: Engine, domain: Any) -> None:
+@pytest.mark.parametrize(("scheme", "domain"), ENGINES.values(), ids=ENGINES)
+def test_the_leader_is_followed_or_being_entered_in_every_step(scheme: LeaderScheme, domain: Any) -> None:
     steps, changes, followed = 60, 0, 0
     told = domain(steps)
     tables = np.random.default_rng(3).random(told.shape)
     for seed in range(3):
-        for before, step, _, after in drive(SwitchingLeader(engine), told, tables, seed):
+        for before, step, _, after in drive(SwitchingLeader(scheme), told, tables, seed):
             inside = before.ways.entry.kernel.shape[1]
             assert_array_equal(after.entering.policy[:inside], after.leader.actions[:inside])
             if before.entering.entered:
@@ -183,14 +183,14 @@ def test_the_leader_of_noise_at_the_start_is_the_cheapest_policy(sparse: bool, s
         assert_allclose(one.after.leader.at, plain_law(rows, one_hot(chosen, 2), 3, steps + 1)[t], atol=1e-12)
 
 
-def changes_of(engine: Engine, domain: StationaryPolicies, tables: Floats, runs: int) -> Floats:
+def changes_of(scheme: LeaderScheme, domain: StationaryPolicies, tables: Floats, runs: int) -> Floats:
     """How often the leader changed in each run; nobody needs to follow it."""
     counts = np.zeros(runs)
     ways = Ways.of(domain)
     for run in range(runs):
-        leader, luck = engine.start(domain, np.random.default_rng(run)), Luck(run)
+        leader, random_key = scheme.start(domain, np.random.default_rng(run)), RandomKey(run)
         for time, table in enumerate(tables):
-            following = leader.heard(table, time, luck)
+            following = leader.update(table, time, random_key)
             counts[run] += ways.differ(leader.actions, following.actions)
             leader = following
     return counts
@@ -208,23 +208,23 @@ class _Redrawn:
         self.inner, self.paid, self.rate, self.rng = inner, paid, rate, rng
         self.actions = inner.listed[(paid - rng.exponential(1.0 / rate, len(paid))).argmin()]
 
-    def heard(self, table: Floats, time: int, luck: Luck) -> Any:
-        moved = self.inner.heard(table, time, luck)
+    def update(self, table: Floats, time: int, random_key: RandomKey) -> Any:
+        moved = self.inner.update(table, time, random_key)
         return _Redrawn(moved, self.paid + moved.perturbed - self.inner.perturbed, self.rate, self.rng)
 
 
 # The mean of the runs exceeds its expectation by 4 deviations with chance 3e-5. Catches: noise that is drawn anew.
-@pytest.mark.parametrize(("engine", "domain"), ENGINES.values(), ids=ENGINES)
-def test_the_mean_number_of_changes_is_at_most_what_theory_says(engine: Engine, domain: Any) -> None:
+@pytest.mark.parametrize(("scheme", "domain"), ENGINES.values(), ids=ENGINES)
+def test_the_mean_number_of_changes_is_at_most_what_theory_says(scheme: LeaderScheme, domain: Any) -> None:
     steps, runs, rate = 25, 100, 0.04
     told = domain(steps)
     tables = np.zeros(told.shape)
     tables[:, :, 0] = 1.0
-    slow: Any = type(engine)(rate) if isinstance(engine, EveryPolicy) else type(engine)(rate, TryAll())  # type: ignore[call-arg]
+    slow: Any = type(scheme)(rate) if isinstance(scheme, EveryPolicy) else type(scheme)(rate, TryAll())  # type: ignore[call-arg]
     counts = changes_of(slow, told, tables, runs)
     allowed = slow.change_factor(told) * rate * steps
     assert 0.0 < counts.mean() <= allowed + 4.0 * counts.std() / np.sqrt(runs)
-    if isinstance(engine, EveryPolicy):
+    if isinstance(scheme, EveryPolicy):
         wrong = changes_of(RedrawnNoise(rate), told, tables, runs)
         assert wrong.mean() > allowed + 4.0 * wrong.std() / np.sqrt(runs)
 
@@ -267,7 +267,7 @@ def test_tuned_rates_balance_the_bounds() -> None:
         assert bound.total < min(bound_at(0.5).total, bound_at(2.0).total)
 
 
-def _bound_at(kind: type[Engine], domain: StationaryPolicies, multiplier: float) -> Any:
+def _bound_at(kind: type[LeaderScheme], domain: StationaryPolicies, multiplier: float) -> Any:
     return SwitchingLeader.tuned(kind, domain, 500, multiplier=multiplier).bound(domain, 500)
 
 
@@ -319,9 +319,9 @@ def test_what_they_cannot_play_is_refused() -> None:
 
 
 def test_the_luck_of_a_step_is_the_same_whenever_it_is_asked_for() -> None:
-    luck = Luck.drawn(np.random.default_rng(1))
-    assert_array_equal(luck.uniforms(7, 3)[:1], luck.uniforms(7, 1))
-    numbers = np.array([luck.uniforms(t, 2) for t in range(2000)])
+    random_key = RandomKey.fresh(np.random.default_rng(1))
+    assert_array_equal(random_key.uniforms(7, 3)[:1], random_key.uniforms(7, 1))
+    numbers = np.array([random_key.uniforms(t, 2) for t in range(2000)])
     assert len(np.unique(numbers)) == 4000
     assert abs(numbers.mean() - 0.5) < 4.0 * np.sqrt(1.0 / 12.0 / 4000)  # 6e-5 with a fixed seed; catches: a constant
     assert Entering(ON).left == 0

@@ -17,7 +17,7 @@ from algorithms.streams.streams import TryAll, every_policy, random_losses
 from amdp import InvalidInput, Kernel, MarkovPolicies, Segment, StationaryPolicies, instances, losses
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
 from amdp.algorithms.named import learner
-from amdp.algorithms.streams.ergodic import Experts, LateExperts, MdpE, MdpExp3
+from amdp.algorithms.streams.ergodic import DelayedLocalExperts, LocalExperts, MdpE, MdpExp3
 from amdp.arrays import Floats
 from amdp.game.arenas import Stepwise
 from amdp.game.delays import recorded
@@ -152,7 +152,7 @@ def tempting_losses(steps: int, seed: int) -> FixedLosses:
 class Myopic(MdpE):
     """A mutation: it looks at the losses of the step alone."""
 
-    def learn(self, distribution: Experts, feedback: Feedback) -> Experts:
+    def learn(self, distribution: LocalExperts, feedback: Feedback) -> LocalExperts:
         assert isinstance(feedback, FullInformation)
         return replace(distribution, rule=distribution.rule.moved(-self.rate * feedback.table[0]))
 
@@ -203,7 +203,7 @@ def test_the_tuned_rate_of_mdp_e_balances_its_bound(factor: float) -> None:
 # --- MDP-Exp3 ---------------------------------------------------------------------------------------------------------
 
 
-Shown = tuple[LateExperts, Segment, Weights]
+Shown = tuple[DelayedLocalExperts, Segment, Weights]
 
 
 def followed(who: Any, rows: Floats, sequence: LossSequence, seed: int = 1) -> Iterator[Shown]:
@@ -243,7 +243,7 @@ def test_the_law_looking_back_is_a_product_of_the_policies_since(lookback: int) 
 class Hasty(MdpExp3):
     """A mutation: estimates are used at once."""
 
-    def learn(self, distribution: LateExperts, feedback: Feedback) -> LateExperts:
+    def learn(self, distribution: DelayedLocalExperts, feedback: Feedback) -> DelayedLocalExperts:
         queued = super().learn(replace(distribution, waiting=()), feedback)
         return replace(queued, rule=queued.rule.moved(-self.rate * queued.waiting[0]), waiting=())
 
@@ -257,7 +257,7 @@ def worst_bias(who: MdpExp3, rows: Floats, tables: Floats) -> tuple[float, float
     means: dict[tuple[int, Past], Floats] = {}
     chances: dict[tuple[int, Past], float] = {}
 
-    def follow(distribution: LateExperts, past: Past, state: int, chance: float) -> None:
+    def follow(distribution: DelayedLocalExperts, past: Past, state: int, chance: float) -> None:
         t = len(past)
         if t == steps:
             return
@@ -366,7 +366,7 @@ def test_steps_in_unlikely_states_are_counted() -> None:
 class Shortsighted(MdpExp3):
     """A mutation: it takes the estimate of the losses for that of the long run."""
 
-    def learn(self, distribution: LateExperts, feedback: Feedback) -> LateExperts:
+    def learn(self, distribution: DelayedLocalExperts, feedback: Feedback) -> DelayedLocalExperts:
         assert isinstance(feedback, Bandit)
         estimate = np.zeros(distribution.rule.scores.shape)
         estimate[feedback.segment.states, feedback.segment.actions] = feedback.losses * feedback.weights.values

@@ -14,7 +14,7 @@ from amdp.algorithms.estimators.feedback import Bandit
 from amdp.algorithms.estimators.importance_weighting import ImportanceWeighting
 from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
 from amdp.algorithms.estimators.trials import StationaryTrials
-from amdp.algorithms.hedge import Mixture, experts
+from amdp.algorithms.hedge import Mixture, list_policies
 from amdp.algorithms.streams.epochs import EnteredWeighting, ReplayedResampling, SkipSwitchWindow
 from amdp.algorithms.streams.switching import Epoch, PolicySwitching, RenewedSwitching
 from amdp.arrays import Floats, Policies
@@ -132,7 +132,7 @@ def test_a_window_ends_with_the_epoch_at_the_latest(window: int) -> None:
 
 
 def test_hedge_weighs_by_the_exact_chance_of_being_entered_and_there() -> None:
-    listed = experts(StationaryPolicies(LAZY.kernel))
+    listed = list_policies(StationaryPolicies(LAZY.kernel))
     chances = np.random.default_rng(2).dirichlet(np.ones(8))
     seen = likely(PLACES["cut"], 6)
     q = np.zeros(6)
@@ -145,7 +145,7 @@ def test_hedge_weighs_by_the_exact_chance_of_being_entered_and_there() -> None:
 
 def test_hedge_estimates_of_a_whole_epoch_have_the_losses_as_their_mean() -> None:
     """Over all policies and all that can happen, `E[1(followed there) / u] = 1` wherever there is a chance."""
-    listed = experts(StationaryPolicies(RENEWED.kernel))
+    listed = list_policies(StationaryPolicies(RENEWED.kernel))
     chances = np.random.default_rng(2).dirichlet(np.ones(8))
     place, time = PLACES["cut"], 12
     met = np.zeros((3, 2))
@@ -162,7 +162,7 @@ def test_an_empty_segment_needs_no_trials() -> None:
     for estimator in (SkipSwitchWindow(SharedResampling(3), 4), ReplayedResampling(3, LAZY)):
         weights = estimator.weigh(dice(), nothing, np.random.default_rng(1))
         assert (weights.values.shape, weights.trials) == ((0,), 0)
-    listed = experts(StationaryPolicies(LAZY.kernel))
+    listed = list_policies(StationaryPolicies(LAZY.kernel))
     mixture = Mixture(listed, np.full(8, 0.125))
     for weighting in (EnteredWeighting(LAZY), SkipSwitchWindow(ImportanceWeighting(), 4)):
         assert weighting.weigh(mixture, nothing, np.random.default_rng(1)).values.shape == (0,)

@@ -41,7 +41,7 @@ def runs(n: int, uniforms: Any) -> tuple[Floats, Floats]:
         told = LazySum.drawn(RATE, (1, 1, 2), rng)
         for k, table in enumerate(TABLES):
             before = told
-            told, stays = told.heard(table, 0, uniforms(rng))
+            told, stays = told.update(table, 0, uniforms(rng))
             if i < 50:
                 check_round(before, told, table, stays)
             changes[k] += not stays
@@ -67,7 +67,7 @@ def test_the_noise_keeps_its_law_and_the_sum_seldom_changes() -> None:
 
 def test_only_the_steps_that_were_heard_of_change() -> None:
     told = LazySum.drawn(RATE, (6, 2, 2), np.random.default_rng(1))
-    after, stays = told.heard(np.ones((1, 2, 2)), 3, 0.0)
+    after, stays = told.update(np.ones((1, 2, 2)), 3, 0.0)
     assert stays
     assert_array_equal(np.flatnonzero((after.total != told.total).any(axis=(1, 2))), [3])
     assert_array_equal(np.flatnonzero((after.noise != told.noise).any(axis=(1, 2))), [3])
@@ -87,7 +87,7 @@ def test_the_leader_is_always_what_the_oracle_would_say_and_asks_it_seldom() -> 
         best = planner.minimize((distribution.sum.total + distribution.sum.noise)[None])
         assert_array_equal(distribution.actions, best.actions[0])
     assert 0 < asked < 40
-    assert distribution.told == 60
+    assert distribution.updates == 60
 
 
 def test_in_episodes_the_regret_is_below_the_bound() -> None:

@@ -31,6 +31,7 @@ from amdp.algorithms.named import epoch_learner, learner
 from amdp.algorithms.streams.epochs import (
     FtplTuning,
     HedgeTuning,
+    InfiniteBound,
     ReplayedResampling,
     SkipSwitchWindow,
     Tuning,
@@ -151,7 +152,7 @@ def test_hedge_keeps_the_weights_of_the_textbook() -> None:
         )
         total[visit.segment.places] += weights.values * game.table(k)[visit.segment.places]
         place = visit.place
-    every = distribution.experts.actions
+    every = distribution.listed.actions
     unrolled = np.repeat(every[:, None], 60, axis=1)
     paid = evaluate(domain, unrolled, np.repeat(total[None], len(every), axis=0))
     assert_allclose(distribution.mixture.chances, softmax(-tuning.rate * paid))
@@ -285,6 +286,7 @@ def test_the_printed_algorithms_have_names() -> None:
     assert ftpl.learner == Ftpl(Laplace(wanted.rate), GeometricResampling(wanted.limit), TryAll())
     assert ftpl.bound == wanted.bound
     assert hedge.learner == Hedge(HedgeTuning.practical(entry, 10).rate, ImportanceWeighting())
+    assert isinstance(hedge.bound, InfiniteBound)
     assert hedge.bound.blind == hedge.bound.switching == pytest.approx(9 * entry.expected_length)
     for made in (ftpl, hedge):
         assert isinstance(made.entry, RenewedSwitching)
