@@ -18,7 +18,7 @@ from amdp.errors import InvalidInput, MissingDependency, UnsupportedDomain
 from amdp.instances import Instance, build, load
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import GROUP, Plan, Planner, PlanningOracle, Status, bind, oracle
-from amdp.oracles.stationary.planning import Progress
+from amdp.oracles.stationary.clock import Progress
 
 SHOWN = 12  # steps and states of a policy that fit a screen
 FILES = (".npz", ".json")

@@ -21,7 +21,8 @@ from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Report, Status
-from amdp.oracles.projection.base import Projection, Projector, projects_onto, status_of
+from amdp.oracles.polytope import has_polytope
+from amdp.oracles.projection.base import Projection, Projector, status_of
 from amdp.oracles.projection.certificate import certified, supported
 
 FAINT = -600.0  # the logarithm of masses that the sums of compiled code may lose
@@ -49,11 +50,11 @@ class NewtonProjection:
 
     def supports(self, domain: Domain) -> bool:
         """Markov policies over a kernel, dense or sparse, or a box."""
-        return projects_onto(domain)
+        return has_polytope(domain)
 
     def bind(self, domain: Domain) -> Projector:
         """Find which states can be reached; over a box, also lay out the bounds."""
-        over_box = projects_onto(domain) and isinstance(domain.dynamics, BernsteinBox)
+        over_box = has_polytope(domain) and isinstance(domain.dynamics, BernsteinBox)
         return _BoxProjector(self, domain) if over_box else _KernelProjector(self, domain)
 
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from amdp import kernels
 from amdp.arrays import Bools, Floats
 from amdp.kernels.searches import Floors, Problem
-from amdp.oracles.stationary.planning import Chains
+from amdp.oracles.stationary.chains import Chains
 
 # Scales of averaging. 0 averages nothing: plain backward induction.
 SCALES = np.array([0.0, 1.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0])

@@ -9,8 +9,9 @@ from amdp import Kernel, Plan, StationaryPolicies, Status, bind, kernels, oracle
 from amdp.arrays import Floats
 from amdp.oracles.base import PlanningOracle
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
+from amdp.oracles.stationary.chains import Chains
 from amdp.oracles.stationary.mixing_bound import SCALES
-from amdp.oracles.stationary.planning import Chains, StationaryPlanner
+from amdp.oracles.stationary.planning import StationaryPlanner
 from benchmarks.brute_force import plain_costs, plain_optimum
 from benchmarks.stationary_worlds import FAMILIES, LOSSES, world
 

@@ -5,8 +5,8 @@ import pytest
 
 from amdp import StationaryPolicies, kernels
 from amdp.arrays import Floats
-from amdp.oracles.stationary.enumeration import Table, count_closed
-from amdp.oracles.stationary.planning import Chains
+from amdp.oracles.stationary.chains import Chains
+from amdp.oracles.stationary.enumeration import Table
 from benchmarks.brute_force import plain_costs, plain_optimum
 from benchmarks.stationary_worlds import FAMILIES, world
 
@@ -56,7 +56,7 @@ def test_closed_policies_are_counted_once_each(family: str) -> None:
             for _ in range(steps - 1):
                 comes = comes | np.any([rows[s, policy[s]] > 0 for s in range(4) if comes[s]], axis=0)
             distinct.add(tuple(a if there else -1 for a, there in zip(policy, comes, strict=True)))
-        assert count_closed(Chains(domain.dynamics, 0), 1000) == len(distinct)
+        assert Chains(domain.dynamics, 0).count_closed(1000) == len(distinct)
 
 
 def test_the_table_of_fast_mixing_chains_is_short_and_right() -> None:

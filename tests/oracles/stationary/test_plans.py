@@ -9,8 +9,8 @@ import pytest
 
 from amdp import InvalidInput, Plans, bind, kernels
 from amdp.arrays import Costs, step_major
+from amdp.oracles.stationary.chains import Chains
 from amdp.oracles.stationary.enumeration import Table
-from amdp.oracles.stationary.planning import Chains
 from benchmarks.brute_force import every_policy, plain_costs, plain_optimum
 from benchmarks.stationary_worlds import FAMILIES, world
 

@@ -7,8 +7,8 @@ from amdp import kernels
 from amdp.arrays import Bools, Floats
 from amdp.kernels.searches import Tree
 from amdp.oracles.stationary.branch_and_bound import new_tree
+from amdp.oracles.stationary.chains import Chains
 from amdp.oracles.stationary.mixing_bound import SCALES, MixingBound
-from amdp.oracles.stationary.planning import Chains
 from benchmarks.brute_force import every_policy, plain_costs
 from benchmarks.stationary_worlds import FAMILIES, world
 
