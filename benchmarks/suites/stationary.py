@@ -301,7 +301,7 @@ def _one_at_a_time(planner: StationaryPlanner, cost: Floats) -> float:
     _, states, actions = chains.shape
     policies = np.indices((actions,) * states).reshape(states, -1).T.copy()
     problem = chains.pose(cost / 64.0)
-    return float(min(kernels.chains.value(chains.rows, problem, policy) for policy in policies))
+    return float(min(kernels.search.chains.value(chains.rows, problem, policy) for policy in policies))
 
 
 def _middle(ratios: list[float]) -> tuple[float, float]:

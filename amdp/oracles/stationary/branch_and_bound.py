@@ -16,7 +16,7 @@ import numpy as np
 from amdp import kernels
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
-from amdp.kernels.searches import Problem, Tree
+from amdp.kernels.search.state import Problem, Tree
 from amdp.model.domains import Domain
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
@@ -108,7 +108,7 @@ class TreeSearch(Search):
                 return f"stopped at {self._settings.nodes:g} nodes"
             portion = int(min(portion, self._settings.nodes - tree.counts[1]))
             began = perf_counter()
-            kernels.trees.grow(rows, problem, mixing.floors, tree, self._scales, couple, portion)
+            kernels.search.trees.grow(rows, problem, mixing.floors, tree, self._scales, couple, portion)
             portion = next_portion(portion, perf_counter() - began)
             clock.report(problem, float(tree.best[0]), proved(tree, problem), int(tree.counts[1]))
         return ""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from amdp import kernels
 from amdp.arrays import Floats
 from amdp.kernels.rows import SparseRows
-from amdp.kernels.searches import Problem
+from amdp.kernels.search.state import Problem
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
@@ -82,7 +82,7 @@ class Chains:
             steps, states, actions = self.shape
             nowhere, halt = np.empty((0, states), dtype=np.int64), np.zeros(1, dtype=np.int64)
             given = self.rows, actions, self.initial, steps, limit, nowhere, halt
-            count = interruptible(lambda: kernels.trees.list_closed(*given), lambda: halt.fill(1), inf)
+            count = interruptible(lambda: kernels.search.trees.list_closed(*given), lambda: halt.fill(1), inf)
             self._counts[limit] = int(count)
         return self._counts[limit]
 
@@ -104,7 +104,7 @@ class Chains:
 
     def value(self, problem: Problem, policy: Policy) -> float:
         """The cost of one policy over all steps."""
-        return float(kernels.chains.value(self.rows, problem, policy))
+        return float(kernels.search.chains.value(self.rows, problem, policy))
 
     def cheaper(self, problem: Problem, first: Policy, second: Policy) -> Policy:
         """The cheaper of two policies; the first if they cost the same."""

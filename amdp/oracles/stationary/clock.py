@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
-from amdp.kernels.searches import Problem
+from amdp.kernels.search.state import Problem
 from amdp.oracles.apart import Tell, run_apart
 from amdp.oracles.interrupts import LOOK
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from amdp import kernels
 from amdp.errors import InvalidInput, UnsupportedDomain
-from amdp.kernels.searches import Problem, Strides, Walk
+from amdp.kernels.search.state import Problem, Strides, Walk
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
@@ -80,7 +80,7 @@ class PathSearch(Search):
         floors = np.full((min(states, steps) + 1, states), -inf)
         portion = PORTION
         began = perf_counter()
-        kernels.cycles.explore(self._following, problem, strides, floors, walk, int(min(portion, nodes)))
+        kernels.search.cycles.explore(self._following, problem, strides, floors, walk, int(min(portion, nodes)))
         if walk.counts[0] < 0:
             return SearchResult(walk.policy, float(walk.best[0]), int(walk.counts[1]))
         markov = self._chains.markov_values(problem.costs)
@@ -90,7 +90,7 @@ class PathSearch(Search):
         while walk.counts[0] >= 0 and walk.counts[1] < nodes and not clock.expired:
             portion = int(min(next_portion(portion, perf_counter() - began), nodes - walk.counts[1]))
             began = perf_counter()
-            kernels.cycles.explore(self._following, problem, strides, floors, walk, portion)
+            kernels.search.cycles.explore(self._following, problem, strides, floors, walk, portion)
             clock.report(problem, float(walk.best[0]), bound, int(walk.counts[1]))
         if walk.counts[0] < 0:
             return SearchResult(walk.policy, max(bound, float(walk.best[0]) - problem.slack), int(walk.counts[1]))

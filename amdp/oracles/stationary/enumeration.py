@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from amdp import kernels
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput, UnsupportedDomain
-from amdp.kernels.searches import Floors, Problem
+from amdp.kernels.search.state import Floors, Problem
 from amdp.model.chains import rows_of
 from amdp.model.domains import Domain
 from amdp.model.transitions import Kernel
@@ -113,7 +113,7 @@ class _Listed(Search):
         markov, portion = -inf, 4
         while tree.counts[0] > 0 and not clock.expired:
             began = perf_counter()
-            kernels.trees.grow(self._chains.rows, problem, floors, tree, NO_BOUNDS, 0, portion)
+            kernels.search.trees.grow(self._chains.rows, problem, floors, tree, NO_BOUNDS, 0, portion)
             portion = next_portion(portion, perf_counter() - began)
             if clock.has_listener:
                 markov = markov if markov > -inf else self._markov_bound(problem)
@@ -154,17 +154,19 @@ class Table:
         steps, states, actions = chains.shape
         policies = np.empty((chains.count_closed(limit), states), dtype=np.int64)
         stop = np.zeros(1, dtype=np.int64) if halt is None else halt
-        kernels.trees.list_closed(chains.rows, actions, chains.initial, steps, limit, policies, stop)
+        kernels.search.trees.list_closed(chains.rows, actions, chains.initial, steps, limit, policies, stop)
         if stop[0] != 0:
             return None
         followed, ends = np.maximum(policies, 0), np.empty(len(policies), dtype=np.int64)
         common = chains.rows, actions, followed, chains.initial
-        settled = int(kernels.tables.rest(*common, steps, TABLE_TOLERANCE, STATIONARY_TOLERANCE, room // 4, ends, stop))
+        settled = int(
+            kernels.search.tables.rest(*common, steps, TABLE_TOLERANCE, STATIONARY_TOLERANCE, room // 4, ends, stop)
+        )
         if settled < 0:
             return None
         places = np.concatenate([[0], np.cumsum((ends + 1) * states)])
         laws = np.empty(places[-1], dtype=np.float32)
-        if not kernels.tables.record(*common, ends, places, laws, stop):
+        if not kernels.search.tables.record(*common, ends, places, laws, stop):
             return None
         horizon = min(steps, max(states, int(ends.max()), SETTLING_FACTOR * settled))
         return cls(chains, policies, ends, places[:-1].copy(), laws, horizon)
@@ -179,9 +181,9 @@ class Table:
         fours = len(problems) - len(problems) % 4
         for i in range(0, fours, 4):
             four = slice(i, i + 4)
-            kernels.tables.appraise_four(*stored, costs[four], tails[four], paid[four])
+            kernels.search.tables.appraise_four(*stored, costs[four], tails[four], paid[four])
         for i in range(fours, len(problems)):
-            kernels.tables.appraise(*stored, costs[i], tails[i], paid[i])
+            kernels.search.tables.appraise(*stored, costs[i], tails[i], paid[i])
         return [self._found(problem, one) for problem, one in zip(problems, paid, strict=True)]
 
     def _found(self, problem: Problem, paid: Floats) -> SearchResult | None:

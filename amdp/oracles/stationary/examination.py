@@ -7,7 +7,7 @@ another kind, with bounds of its own, has looked for a policy that undercuts it 
 
 from functools import cached_property
 
-from amdp.kernels.searches import Problem
+from amdp.kernels.search.state import Problem
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
 from amdp.oracles.stationary.chains import Chains
 from amdp.oracles.stationary.clock import SearchClock

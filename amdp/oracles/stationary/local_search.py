@@ -8,7 +8,7 @@ import numpy as np
 
 from amdp import kernels
 from amdp.errors import InvalidInput
-from amdp.kernels.searches import Problem
+from amdp.kernels.search.state import Problem
 from amdp.model.domains import Domain
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
@@ -67,8 +67,8 @@ def descents(chains: Chains, problem: Problem, starts: int, clock: SearchClock) 
     best, winner, again = inf, np.zeros(states, dtype=np.int64), 0
     for number in range(starts):
         policy = np.zeros(states, dtype=np.int64)
-        kernels.chains.scatter(number, everything, policy)
-        value = float(kernels.chains.descend(chains.rows, problem, everything, policy))
+        kernels.search.chains.scatter(number, everything, policy)
+        value = float(kernels.search.chains.descend(chains.rows, problem, everything, policy))
         again = again + 1 if abs(value - best) <= CLOSING_TOLERANCE * steps else again
         if value < best - CLOSING_TOLERANCE * steps:
             best, winner, again = value, policy, 0

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 
 from amdp.arrays import Floats, floats
 from amdp.errors import InvalidInput
-from amdp.kernels.searches import Problem
+from amdp.kernels.search.state import Problem
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.apart import Ended, Tell
 from amdp.oracles.base import Planner

@@ -99,7 +99,7 @@ class StationaryPlanner(Planner):
         problems, scales, sizes = scaled_problems(self.chains.initial, costs, horizon, clock.halt)
         results = self.search.solve(problems, clock)
         for i, (problem, result) in enumerate(zip(problems, results, strict=True)):
-            kernels.chains.settle(rows, problem, result.policy, TIE_TOLERANCE * steps)
+            kernels.search.chains.settle(rows, problem, result.policy, TIE_TOLERANCE * steps)
             objective[i] = scales[i] * self.chains.value(problem._replace(stop=EXACTLY_STATIONARY), result.policy)
             # Rows that miss the sum 1 shift every term of a bound's proof by no more than this.
             bound[i] = scales[i] * (result.bound - 4.0 * self.chains.defect * steps**2)
@@ -129,6 +129,6 @@ def _compile_first(oracle: PlanningOracle, kernel: SingleKernel, build: Callable
     planner.minimize(costs[:1])
     planner.minimize(costs)  # by the table, where there is one
     everything, policy = np.ones((1, 2), dtype=bool), np.zeros(1, dtype=np.int64)
-    kernels.chains.descend(chains.rows, chains.pose(costs[0]), everything, policy)
+    kernels.search.chains.descend(chains.rows, chains.pose(costs[0]), everything, policy)
     chains.markov_bound(costs[0])
     _COMPILED.add(key)

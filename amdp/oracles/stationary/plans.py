@@ -32,7 +32,7 @@ class StationaryPlans(Plans):
         values = np.empty(self.costs.shape[:3])
         for cost, actions, to_go in zip(self.costs, self.actions, values, strict=True):
             laid = np.require(cost, requirements=["C", "W"])
-            kernels.chains.costs_to_go(self.chains.rows, laid, actions.astype(np.int64), to_go)
+            kernels.search.chains.costs_to_go(self.chains.rows, laid, actions.astype(np.int64), to_go)
         self._require_same(values[:, 0, self.chains.initial])
         object.__setattr__(self, "values", values)
         return values

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from amdp import kernels
 from amdp.arrays import Costs, Floats, require_finite
 from amdp.errors import InvalidInput
-from amdp.kernels.searches import Problem
+from amdp.kernels.search.state import Problem
 from amdp.oracles.sizes import power_of_two_above
 
 STATIONARY_TOLERANCE = 1e-14  # a law of the state that moves by less in a step is taken as stationary
@@ -33,7 +33,7 @@ def scaled_problems(
     kept, tails = np.empty((n, horizon, pairs)), np.empty((n, horizon + 1, pairs))
     spans, peaks = np.empty((n, horizon + 2)), np.empty((n, pairs))
     for batch, by_step in _laid_out(costs):
-        kernels.chains.pose(by_step, kept[batch], tails[batch], spans[batch], peaks[batch])
+        kernels.search.chains.pose(by_step, kept[batch], tails[batch], spans[batch], peaks[batch])
     sizes = peaks.max(axis=1)
     if not (np.isfinite(tails[:, 0]).all() and np.isfinite(spans).all()):
         require_finite("costs", costs, "nhsa")

@@ -13,7 +13,7 @@ import scipy
 from numpy.typing import ArrayLike
 
 from amdp.arrays import Floats, floats
-from amdp.kernels.searches import Problem
+from amdp.kernels.search.state import Problem
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.apart import Ended, Tell
 from amdp.oracles.base import Planner

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from amdp.kernels.searches import Problem
+from amdp.kernels.search.state import Problem
 from amdp.oracles.stationary.chains import Chains, Policy
 from amdp.oracles.stationary.clock import SearchClock
 

@@ -141,7 +141,7 @@ def test_settling_ties_looks_at_states_that_a_new_action_leads_to() -> None:
     cost = np.zeros((10, 2, 2))
     cost[:, 1, 0] = 1.0
     policy = np.array([1, 1])
-    kernels.chains.settle(chains.rows, chains.pose(cost), policy, 1e-12)
+    kernels.search.chains.settle(chains.rows, chains.pose(cost), policy, 1e-12)
     assert chains.value(chains.pose(cost), policy) == 0.0
     assert policy.tolist() == [1, 0]
 

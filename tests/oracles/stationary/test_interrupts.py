@@ -82,13 +82,13 @@ PHASES = {
     "milp, value": ('solve("milp", "dense", (200, 14, 3), formulation="value")', 'say("run_apart", clock)'),
     "milp-pulp, HiGHS": ('solve("milp-pulp", "dense", (200, 14, 3))', 'say("run_apart", clock)'),
     "milp-pulp, CBC": ('solve("milp-pulp", "dense", (200, 14, 3), solver="CBC")', 'say("run_apart", clock)'),
-    "descents": ('solve("local-search", "sparse", (5000, 200, 4))', 'say("descend", kernels.chains)'),
-    "mixing": ("mixing((20, 200, 100))", 'say("mix", kernels.bounds)'),
-    "branch and bound": ('solve("branch-and-bound", "sparse", (300, 40, 3))', 'say("grow", kernels.trees)'),
-    "cycles": ('solve("cycles", "deterministic", (1000, 60, 4))', 'say("explore", kernels.cycles)'),
-    "enumeration": ('solve("enumeration", "rare", (2000, 16, 3), limit=10**9)', 'say("grow", kernels.trees)'),
-    "table": ("table((10**6, 10, 3))", 'say("rest", kernels.tables)'),
-    "counting": ("count((50, 40, 3))", 'say("list_closed", kernels.trees)'),
+    "descents": ('solve("local-search", "sparse", (5000, 200, 4))', 'say("descend", kernels.search.chains)'),
+    "mixing": ("mixing((20, 200, 100))", 'say("mix", kernels.search.bounds)'),
+    "branch and bound": ('solve("branch-and-bound", "sparse", (300, 40, 3))', 'say("grow", kernels.search.trees)'),
+    "cycles": ('solve("cycles", "deterministic", (1000, 60, 4))', 'say("explore", kernels.search.cycles)'),
+    "enumeration": ('solve("enumeration", "rare", (2000, 16, 3), limit=10**9)', 'say("grow", kernels.search.trees)'),
+    "table": ("table((10**6, 10, 3))", 'say("rest", kernels.search.tables)'),
+    "counting": ("count((50, 40, 3))", 'say("list_closed", kernels.search.trees)'),
 }
 
 

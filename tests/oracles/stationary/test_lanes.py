@@ -16,10 +16,12 @@ def cheapest_below(domain: StationaryPolicies, cost: Floats, ceiling: float) -> 
     steps, states, actions = domain.shape
     chains = Chains(domain.dynamics, domain.initial)
     everything, order = np.ones((states, actions), dtype=bool), np.zeros(states, dtype=np.int64)
-    count = kernels.chains.reached(chains.rows, everything, domain.initial, steps, order)
+    count = kernels.search.chains.reached(chains.rows, everything, domain.initial, steps, order)
     policy, work = np.zeros(states, dtype=np.int64), np.zeros(2)
     problem, lanes = chains.pose(cost), actions**count
-    found = kernels.lanes.cheapest_lane(chains.rows, problem, everything, order, count, lanes, ceiling, policy, work)
+    found = kernels.search.lanes.cheapest_lane(
+        chains.rows, problem, everything, order, count, lanes, ceiling, policy, work
+    )
     return float(found), policy
 
 

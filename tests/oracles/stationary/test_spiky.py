@@ -5,7 +5,7 @@ import pytest
 
 from amdp import Kernel, StationaryPolicies, Status, bind, oracle
 from amdp.arrays import Floats
-from amdp.kernels.searches import Problem
+from amdp.kernels.search.state import Problem
 from amdp.oracles.stationary import examination, milp, pulp_program
 from amdp.oracles.stationary.chains import Chains
 from amdp.oracles.stationary.clock import SearchClock
