@@ -121,6 +121,13 @@ def test_losses_of_ones_own_are_played_as_they_are() -> None:
     assert_array_equal(swapped.batch(0, 9), named.batch(0, 9))
 
 
+def test_uc_o_reps_plays_over_l1_balls_and_nothing_else() -> None:
+    run = amdp.play(amdp.Game("tiny", rounds=6, unknown=True, radius="l1", radius_scale=0.5), "uc-o-reps")
+    assert run.rounds[-1] == 6
+    with pytest.raises(amdp.InvalidInput, match="over an L1 ball, radius = 'l1'"):
+        amdp.play(amdp.Game("tiny", rounds=6, unknown=True), "uc-o-reps")
+
+
 def test_delays_are_a_text_or_numbers() -> None:
     text, numbers = amdp.Game("tiny", rounds=8, delay="fixed:3"), amdp.Game("tiny", rounds=8, delay=[3] * 8)
     assert text.total_delay == numbers.total_delay == sum(min(3, 7 - k) for k in range(8))

@@ -72,7 +72,7 @@ def play(
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
     unknown: Annotated[bool, typer.Option("--unknown", help="The learner does not know the transitions.")] = False,
     radius: Annotated[
-        str, typer.Option(help="With --unknown: confidence radius of paper, jin-2020 (UOB-REPS) or luo-2021.")
+        str, typer.Option(help="With --unknown: confidence sets of paper, jin-2020 (UOB-REPS), luo-2021; or l1.")
     ] = "paper",
     radius_scale: Annotated[float, typer.Option(help="With --unknown: factor of the confidence radius.")] = 1.0,
     multiplier: Annotated[float, typer.Option(help="Factor of the learning rate that theory gives.")] = 1.0,

@@ -8,6 +8,7 @@ Parts are given by name, as in a spec, or as objects:
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from amdp.instances import Instance, build, load
 from amdp.losses import FixedLosses, LossSequence
 from amdp.model.confidence import BernsteinBox, Radius
 from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
+from amdp.model.dynamics import Dynamics
+from amdp.model.l1_ball import L1Ball
 from amdp.model.segments import Shape
 from amdp.oracles.base import PlanningOracle, oracle
 
@@ -36,6 +39,7 @@ RADII: dict[str, Callable[..., Radius]] = {
     "jin-2020": Radius.jin_2020,
     "luo-2021": Radius.luo_2021,
 }
+L1 = "l1"  # instead of boxes: L1 balls, as in UC-O-REPS
 FEEDBACK_NAMES: dict[type[Feedback], str] = {Bandit: "bandit", FullInformation: "full"}
 
 Losses = str | Mapping[str, Any] | LossSequence | ArrayLike
@@ -65,7 +69,7 @@ class Game:
         `"bandit"` (the losses met), `"full"` (all losses), or None: what each learner is made for.
     unknown
         Whether the learner must estimate the transitions, in confidence sets of the given `radius`: `"paper"`,
-        `"jin-2020"` or `"luo-2021"`, times `radius_scale`.
+        `"jin-2020"` or `"luo-2021"` of boxes, or `"l1"` of L1 balls, times `radius_scale`.
     comparator
         The oracle that finds the best policy in hindsight; by default an exact one: `dp`, or `auto` in a stream.
     """
@@ -173,8 +177,15 @@ def learner_domain(
         return StationaryPolicies(world.kernel, world.initial)
     if not unknown:
         return world.domain
-    width = RADII[radius](world.shape, length, scale=radius_scale)
-    return MarkovPolicies(BernsteinBox.vacuous(world.shape, width), world.initial)
+    return MarkovPolicies(_confidence_set(world.shape, length, radius, radius_scale), world.initial)
+
+
+def _confidence_set(shape: Shape, length: int, radius: str, scale: float) -> Dynamics:
+    """All kernels, in sets that narrow as their transitions are seen."""
+    if radius == L1:
+        ball = L1Ball.vacuous(shape, length)
+        return replace(ball, log_term=scale**2 * ball.log_term)  # the radius is a multiple of its root
+    return BernsteinBox.vacuous(shape, RADII[radius](shape, length, scale=scale))
 
 
 def require_feedback(feedback: str | None) -> None:
@@ -185,8 +196,8 @@ def require_feedback(feedback: str | None) -> None:
 
 def require_radius(radius: str, scale: float) -> None:
     """Refuse an unknown radius of confidence sets, and a scale that is not positive."""
-    if radius not in RADII:
-        raise InvalidInput(f"{radius!r}; known names: {', '.join(RADII)}", "radius")
+    if radius not in (*RADII, L1):
+        raise InvalidInput(f"{radius!r}; known names: {', '.join((*RADII, L1))}", "radius")
     require_positive("radius_scale", scale)
 
 

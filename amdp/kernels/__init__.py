@@ -1,4 +1,4 @@
-"""The compiled inner loops: plain functions on arrays, one file a family.
+"""The compiled inner loops: plain functions on arrays, one file or folder a family.
 
 A family is imported at first use, and numba with it, so that `import amdp` stays quick.
 """
@@ -8,18 +8,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from amdp.kernels import bounds as bounds
-    from amdp.kernels import chains as chains
-    from amdp.kernels import cycles as cycles
     from amdp.kernels import entropy as entropy
-    from amdp.kernels import lanes as lanes
     from amdp.kernels import noise as noise
     from amdp.kernels import paths as paths
     from amdp.kernels import scores as scores
+    from amdp.kernels import search as search
     from amdp.kernels import sweeps as sweeps
     from amdp.kernels import switches as switches
-    from amdp.kernels import tables as tables
-    from amdp.kernels import trees as trees
     from amdp.kernels import trials as trials
     from amdp.kernels import visits as visits
     from amdp.kernels import walks as walks
@@ -27,18 +22,13 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> ModuleType:
     if name not in (
-        "bounds",
-        "chains",
-        "cycles",
         "entropy",
-        "lanes",
         "noise",
         "paths",
         "scores",
+        "search",
         "sweeps",
         "switches",
-        "tables",
-        "trees",
         "trials",
         "visits",
         "walks",

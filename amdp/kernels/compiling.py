@@ -31,6 +31,8 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
+from amdp.kernels.parts import PartCompiler
+
 Kernel = Callable[..., Any]
 Decorator = Callable[[Kernel], Any]
 
@@ -60,8 +62,10 @@ def merged(arithmetic: frozenset[str] = EXACT) -> Decorator:
 
 
 def inner(arithmetic: frozenset[str] = EXACT) -> Decorator:
-    """Compile a function that only kernels call: it is kept as a part of theirs."""
-    return _compiler(arithmetic, kept=False, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+    """Compile a function that only kernels call, as a part of theirs: see `amdp.kernels.parts`."""
+    return _compiler(
+        arithmetic, kept=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=PartCompiler
+    )
 
 
 def inlined(arithmetic: frozenset[str] = EXACT) -> Decorator:

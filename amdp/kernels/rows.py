@@ -37,17 +37,13 @@ class IntervalRows(NamedTuple):
 Rows = DenseRows | SparseRows | IntervalRows
 
 
-class FlowRows(NamedTuple):
-    """The rows that a projection moves mass along: dense, sparse, or chosen from a box; the other arrays are empty.
+class BoxRows(NamedTuple):
+    """The rows between two bounds as a projection reads them, and those that it chose for its prices.
 
-    One type for all kinds: the solver is large, and is compiled once.
+    The last step has none.
     """
 
-    dense: Floats  # [D, y, s*a]
-    starts: NDArray[np.int64]  # [D, s*a + 1], into the two below
-    successors: NDArray[np.int32]
-    entries: Floats
-    lower: Floats  # [h, s*a, y], the bounds of a box; the last step has none
+    lower: Floats  # [h, s*a, y]
     upper: Floats
     log_lower: Floats
     log_upper: Floats
@@ -59,6 +55,21 @@ class FlowRows(NamedTuple):
     free: Floats  # the same where no bound is met, 0 elsewhere
     loose: Floats  # [h, s*a], the sum of `free`
     tilt: Floats  # [h, s*a], log chance - log weight + price of the free entries
+
+
+DENSE, SPARSE, BOX = 0, 1, 2  # kinds of dynamics
+
+
+class FlowRows(NamedTuple):
+    """The rows that a projection moves mass along: of one kind; those of the other kinds are empty.
+
+    One type for all kinds: the solver is large, and is compiled once.
+    """
+
+    kind: int  # DENSE, SPARSE or BOX
+    dense: DenseRows
+    sparse: SparseRows
+    box: BoxRows
 
 
 class Iterate(NamedTuple):

@@ -48,8 +48,8 @@ class Polytope:
         return bool(self.matrix.shape[1] > self.n_pairs)
 
 
-def is_linear(domain: Domain) -> bool:
-    """Whether the occupancy measures of a domain are the solutions of linear rows."""
+def has_polytope(domain: Domain) -> bool:
+    """Whether `polytope` knows the occupancy measures of a domain: Markov policies over a kernel or a box."""
     return isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel | BernsteinBox)
 
 

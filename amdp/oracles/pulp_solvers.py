@@ -4,11 +4,28 @@ from pathlib import Path
 from subprocess import DEVNULL, run
 from tempfile import TemporaryDirectory
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 import pulp
 
+from amdp.errors import InvalidInput
 from amdp.oracles.highs import run as run_highs
 from amdp.oracles.highs import stoppable
+
+SOLVERS = ("HiGHS", "CBC")
+
+
+def require_solver(name: str) -> None:
+    """Refuse a solver that the oracles do not ask PuLP for."""
+    if name not in SOLVERS:
+        raise InvalidInput(f"{name!r}; PuLP is asked for one of {', '.join(SOLVERS)}", "solver")
+
+
+def bundled_cbc(command: type[pulp.PULP_CBC_CMD], **options: Any) -> Any:
+    """CBC without messages; it is bundled until PuLP 4, which is excluded, and PuLP warns of that."""
+    with catch_warnings():
+        simplefilter("ignore", DeprecationWarning)
+        return command(msg=False, **options)
 
 
 class Highs(pulp.HiGHS):  # type: ignore[misc]

@@ -5,6 +5,8 @@ So gaps are judged by what the policy pays in expectation, signs aside, and a so
 the largest cost that it is given, is given costs without such giants (`tamed`).
 """
 
+from math import frexp
+
 import numpy as np
 
 from amdp.arrays import Actions, Costs, Floats, Values
@@ -60,3 +62,8 @@ def _usual(cost: Costs) -> float:
     """The median of the costs that are not zero: a scale where the best policy pays nothing at all."""
     some = np.abs(cost[cost != 0.0])
     return float(np.median(some)) if some.size else 1.0
+
+
+def power_of_two_above(largest: float) -> float:
+    """A power of two above `largest`, with an inverse: dividing by it loses no digit."""
+    return float(2.0 ** max(-1022, min(1023, frexp(largest or 0.5)[1])))

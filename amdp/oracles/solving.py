@@ -10,7 +10,7 @@ states. A solver that stops at a limit keeps its own policy, with a bound that h
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from math import frexp
+from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple, Protocol
 
@@ -21,12 +21,12 @@ from amdp.errors import InvalidInput
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import Sweep
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
-from amdp.oracles.sizes import RANGE, size_of, tamed
+from amdp.oracles.sizes import RANGE, power_of_two_above, size_of, tamed
 
-VISITED = 1e-6  # below this chance a solver's mass is noise
-LOST = 1e-4  # of the mass of a step
+VISITED_CHANCE = 1e-6  # below this chance a solver's mass is noise
+LOST_MASS = 1e-4  # of a step, that an occupancy measure of a solver may miss
 IMPROVED = "optimal by the solver, made cheaper by backward induction"
-SAME = 1e-10  # relative to what the policy pays: below the accuracy of the solvers
+TIE_TOLERANCE = 1e-10  # relative to what the policy pays: below the accuracy of the solvers
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +75,7 @@ class SolverPlanner(Planner):
         """The cheapest policy for each of `costs` `[n, h, s, a]`, each evaluated and checked."""
         began = perf_counter()
         checked = self.checked(costs)
-        solved = [self._one(checked[i : i + 1]) for i in range(len(checked))]
+        solved = [self._solved(checked[i : i + 1]) for i in range(len(checked))]
         answers = [one.answer for one in solved]
         report = Report(
             type(self.oracle).__name__,
@@ -105,19 +105,18 @@ class SolverPlanner(Planner):
         """Make the model anew."""
         self.solver.restart()
 
-    def _one(self, cost: Costs) -> "_Solved":
+    def _solved(self, cost: Costs) -> "_Solved":
         """One solve; a solver that gives up, or that backward induction disproves, is asked again from a cold start."""
         best = self.domain.dynamics.cheapest(cost)
         least = best.values[:, 0, self.domain.initial]
         asked, largest = cost[0], float(np.abs(cost).max())
-        if largest > RANGE * abs(
-            float(least[0])
-        ):  # else none is far above what the policy pays: that is at least `least`
+        # Otherwise no cost is far above what the policy pays, which is at least `least`.
+        if largest > RANGE * abs(float(least[0])):
             size = float(size_of(self.domain, best.actions, least, cost)[0])
             asked = tamed(self.domain, cost, best.values, size)[0]
             largest = float(np.abs(asked).max())
         # A power of two: costs that did not change stay what they were to the solver, to the last digit.
-        scaled = asked / 2.0 ** min(1023, frexp(largest or 0.5)[1])
+        scaled = asked / power_of_two_above(largest)
         for rebuilds in (0, 1):
             if rebuilds:
                 self.solver.restart()
@@ -126,7 +125,7 @@ class SolverPlanner(Planner):
             if answer.status is Status.OPTIMAL and answer.mass is not None and _takes(wanted, best.actions):
                 return _Solved(best, answer, rebuilds)  # the policy of backward induction: no sweep is needed to judge
             size = float(size_of(self.domain, best.actions, least, cost)[0])
-            own = settle(self.domain, cost, wanted, SAME * size)
+            own = settle(self.domain, cost, wanted, TIE_TOLERANCE * size)
             if answer.status is Status.FEASIBLE:
                 return _Solved(own, _honest(answer), rebuilds)
             if answer.mass is not None and own.values[0, 0, self.domain.initial] - least[0] <= self.gap * size:
@@ -145,7 +144,7 @@ def _plausible(answer: Answer) -> Answer:
     """The answer, without its mass if that is no occupancy: stopped solvers may leave zeros."""
     if answer.mass is None:
         return answer
-    is_occupancy = np.abs(answer.mass.sum(axis=(1, 2)) - 1.0).max() <= LOST
+    is_occupancy = np.abs(answer.mass.sum(axis=(1, 2)) - 1.0).max() <= LOST_MASS
     return answer if is_occupancy and answer.status is not Status.FAILED else replace(answer, mass=None)
 
 
@@ -165,11 +164,18 @@ def require_limits(seconds: float, gap: float, threads: int = 1) -> None:
         raise InvalidInput(f"{threads}; it must be at least 1", "threads")
 
 
+def require_model_suffix(path: str | Path) -> None:
+    """Refuse to write a model to a file of another kind."""
+    suffix = Path(path).suffix
+    if suffix not in (".lp", ".mps"):
+        raise InvalidInput(f"{path}: the suffix must be .lp or .mps, not {suffix!r}")
+
+
 def visited_actions(mass: Floats | None, shape: tuple[int, ...]) -> Actions:
     """The heaviest action `[1, h, s]` where a state is visited, -1 elsewhere."""
     if mass is None:
         return np.full(shape[:3], -1, dtype=np.int32)
-    return np.where(mass.max(axis=-1) > VISITED, mass.argmax(axis=-1), -1).astype(np.int32)[None]
+    return np.where(mass.max(axis=-1) > VISITED_CHANCE, mass.argmax(axis=-1), -1).astype(np.int32)[None]
 
 
 def settle(domain: Domain, costs: Costs, wanted: Actions, tie: float | Floats) -> Sweep:

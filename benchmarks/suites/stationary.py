@@ -23,7 +23,9 @@ from amdp.losses import FixedLosses
 from amdp.model.domains import Domain
 from amdp.model.segments import Shape
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
-from amdp.oracles.stationary.planning import StationaryPlanner, Watch
+from amdp.oracles.stationary.clock import SearchClock
+from amdp.oracles.stationary.planning import StationaryPlanner
+from amdp.oracles.stationary.problems import scaled_problems
 from benchmarks.results import Goal, Row, at_least, faster
 from benchmarks.stationary_worlds import world
 from benchmarks.timing import Call, Effort, Times, side_by_side
@@ -288,10 +290,10 @@ def _planner(oracle: amdp.PlanningOracle, domain: StationaryPolicies) -> Station
 
 def _searched(planner: StationaryPlanner, batch: Floats) -> object:
     """The search without the evaluation of what it found."""
-    watch = Watch(np.inf, None)
-    horizon = planner.search.horizon(len(batch), watch)
-    problems = planner.chains.posed(batch, horizon, watch.halt).problems
-    return planner.search.solve(problems, watch)
+    clock = SearchClock(np.inf, None)
+    horizon = planner.search.horizon(len(batch), clock)
+    problems = scaled_problems(planner.chains.initial, batch, horizon, clock.halt).problems
+    return planner.search.solve(problems, clock)
 
 
 def _one_at_a_time(planner: StationaryPlanner, cost: Floats) -> float:
@@ -299,7 +301,7 @@ def _one_at_a_time(planner: StationaryPlanner, cost: Floats) -> float:
     _, states, actions = chains.shape
     policies = np.indices((actions,) * states).reshape(states, -1).T.copy()
     problem = chains.pose(cost / 64.0)
-    return float(min(kernels.chains.value(chains.rows, problem, policy) for policy in policies))
+    return float(min(kernels.search.chains.value(chains.rows, problem, policy) for policy in policies))
 
 
 def _middle(ratios: list[float]) -> tuple[float, float]:

@@ -11,6 +11,7 @@ from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
 from amdp.algorithms.occupancy.regularized_leader import RegularizedLeader
 from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
+from amdp.model.l1_ball import L1Ball
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import describe
@@ -49,8 +50,9 @@ def uc_o_reps(task: Task) -> MirrorDescent:
 
     Rate `sqrt(ln(S^2 A) / K)` [derived]; its sets are [from memory].
     """
-    rate = task.multiplier * bounds.uc_o_reps_rate(task.domain.shape, task.rounds)
-    return MirrorDescent(rate, WholeTable(), task.projection_oracle, WhenDoubled())
+    if not isinstance(task.domain.dynamics, L1Ball):
+        raise InvalidInput("UC-O-REPS plays over an L1 ball, radius = 'l1'; over a box there is uc-o-reps-bernstein")
+    return uc_o_reps_bernstein(task)
 
 
 def uc_o_reps_bernstein(task: Task) -> MirrorDescent:
@@ -58,7 +60,8 @@ def uc_o_reps_bernstein(task: Task) -> MirrorDescent:
 
     The order of its regret is that of the L1 form [derived].
     """
-    return uc_o_reps(task)
+    rate = task.multiplier * bounds.uc_o_reps_rate(task.domain.shape, task.rounds)
+    return MirrorDescent(rate, WholeTable(), task.projection_oracle, WhenDoubled())
 
 
 def delayed_uob_reps(task: Task, *, delta: float | None = None) -> MirrorDescent:

@@ -12,7 +12,7 @@ from amdp.errors import InvalidInput
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.oracles.base import Planner, Status
 from amdp.oracles.highs import ACCURACY
-from amdp.oracles.polytope import is_linear, program
+from amdp.oracles.polytope import has_polytope, program
 from amdp.oracles.solving import Answer, SolverPlanner, require_limits
 
 # How each solver spells a time limit and the accuracy that a certificate of 1e-9 asks for.
@@ -38,7 +38,7 @@ class CvxpyProgram:
 
     def supports(self, domain: Domain) -> bool:
         """Markov policies over a kernel or a box."""
-        return is_linear(domain)
+        return has_polytope(domain)
 
     def bind(self, domain: Domain) -> Planner:
         """Write the problem; cvxpy compiles it at the first solve and keeps the compiled form."""

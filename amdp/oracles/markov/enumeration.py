@@ -7,14 +7,14 @@ import numpy as np
 
 from amdp.arrays import Actions, Bools, Costs, Occupancy, one_hot
 from amdp.model.confidence import BernsteinBox
-from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.domains import Domain
 from amdp.model.evaluation import evaluate
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
 from amdp.oracles.sizes import size_of
-from amdp.oracles.solving import SAME, settle, visited_actions
+from amdp.oracles.solving import TIE_TOLERANCE, settle, visited_actions
 
-CHUNK = 4096
+POLICIES_AT_ONCE = 4096
 
 
 class MarkovEnumerator(Planner):
@@ -31,7 +31,7 @@ class MarkovEnumerator(Planner):
         checked = self.checked(costs)
         best = np.concatenate([self._best(cost) for cost in checked])
         paid = size_of(self.domain, best, evaluate(self.domain, best, checked), checked)
-        sweep = settle(self.domain, checked, best, SAME * paid)
+        sweep = settle(self.domain, checked, best, TIE_TOLERANCE * paid)
         objective = sweep.values[:, 0, self.domain.initial].copy()
         report = Report("Enumeration", perf_counter() - began, nodes=self._count * len(checked))
         return Plans(sweep.actions, objective, objective.copy(), Status.OPTIMAL, sweep.values, report, checked.shape[3])
@@ -51,8 +51,8 @@ class MarkovEnumerator(Planner):
         """All policies in chunks, counted in base A over the deciding states."""
         free = np.flatnonzero(self._free.reshape(-1))
         steps, states, n_actions = self.domain.shape
-        for low in range(0, self._count, CHUNK):
-            numbers = np.arange(low, min(low + CHUNK, self._count))
+        for low in range(0, self._count, POLICIES_AT_ONCE):
+            numbers = np.arange(low, min(low + POLICIES_AT_ONCE, self._count))
             policies = np.full((len(numbers), steps * states), -1, dtype=np.int32)
             for place in free:
                 numbers, policies[:, place] = np.divmod(numbers, n_actions)
@@ -70,13 +70,8 @@ def _mass(domain: Domain, actions: Actions, cost: Costs) -> Occupancy:
     return mass
 
 
-def can_be_listed(domain: Domain) -> bool:
-    """Markov policies over a kernel or a box."""
-    return isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel | BernsteinBox)
-
-
 def count_deciding(domain: Domain) -> int:
-    """At how many places the choice can matter."""
+    """The number of states of all steps at which the choice can matter."""
     return int(deciding_states(domain).sum())
 
 

@@ -14,7 +14,7 @@ from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.evaluation import evaluate
 from amdp.oracles.base import Planner, Status
 from amdp.oracles.highs import ACCURACY, linear_model, run, stoppable
-from amdp.oracles.polytope import Polytope, is_linear, program
+from amdp.oracles.polytope import Polytope, has_polytope, program
 from amdp.oracles.solving import Answer, SolverPlanner, require_limits
 
 FEW = 0.1  # with a smaller share of the costs changed, the last basis is the place to start
@@ -48,7 +48,7 @@ class OccupancyProgram:
 
     def supports(self, domain: Domain) -> bool:
         """Markov policies over a kernel or a box."""
-        return is_linear(domain)
+        return has_polytope(domain)
 
     def bind(self, domain: Domain) -> Planner:
         """Pass the model to HiGHS once."""

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from math import inf
 from pathlib import Path
 from typing import Any, ClassVar
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
 import pulp
@@ -13,18 +12,16 @@ import scipy
 from numpy.typing import ArrayLike
 
 from amdp.arrays import Floats, floats
-from amdp.errors import InvalidInput
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import Dynamics
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Planner, Status
 from amdp.oracles.highs import ACCURACY
-from amdp.oracles.polytope import is_linear, solvable_moves
-from amdp.oracles.pulp_solvers import Cbc, Highs
-from amdp.oracles.solving import Answer, SolverPlanner, require_limits
+from amdp.oracles.polytope import has_polytope, solvable_moves
+from amdp.oracles.pulp_solvers import Cbc, Highs, bundled_cbc, require_solver
+from amdp.oracles.solving import Answer, SolverPlanner, require_limits, require_model_suffix
 
-SOLVERS = ("HiGHS", "CBC")
 Inflow = dict[tuple[int, int], list[Any]]  # what enters each `(h, s)`
 CBC_ACCURACY = ["primalTolerance 1e-10", "dualTolerance 1e-10"]  # its own are 1e-7
 
@@ -41,12 +38,11 @@ class PulpProgram:
 
     def __post_init__(self) -> None:
         require_limits(self.seconds, self.gap, self.threads)
-        if self.solver not in SOLVERS:
-            raise InvalidInput(f"{self.solver!r}; PuLP is asked for one of {', '.join(SOLVERS)}", "solver")
+        require_solver(self.solver)
 
     def supports(self, domain: Domain) -> bool:
         """Markov policies over a kernel or a box."""
-        return is_linear(domain)
+        return has_polytope(domain)
 
     def bind(self, domain: Domain) -> Planner:
         """Write the model once; the objective is replaced before each solve."""
@@ -54,15 +50,13 @@ class PulpProgram:
 
     def export(self, domain: MarkovPolicies, cost: ArrayLike, path: str | Path) -> None:
         """Write the model for one `cost` `[h, s, a]` to a `.lp` or `.mps` file."""
-        suffix = Path(path).suffix
-        if suffix not in (".lp", ".mps"):
-            raise InvalidInput(f"{path}: the suffix must be .lp or .mps, not {suffix!r}")
+        require_model_suffix(path)
         planner = self.bind(domain)
         assert isinstance(planner, SolverPlanner)
         assert isinstance(planner.solver, _Pulp)
         planner.solver.set_cost(planner.checked(floats("cost", cost, "hsa")[None])[0])
         problem = planner.solver.problem
-        (problem.writeLP if suffix == ".lp" else problem.writeMPS)(str(path))
+        (problem.writeLP if Path(path).suffix == ".lp" else problem.writeMPS)(str(path))
 
 
 class _Pulp:
@@ -151,9 +145,7 @@ def _transitions(kernel: SingleKernel) -> Iterator[tuple[int, int, int, int, flo
 def _command(settings: PulpProgram) -> Any:
     limit = None if settings.seconds == inf else settings.seconds
     if settings.solver == "CBC":
-        with catch_warnings():
-            simplefilter("ignore", DeprecationWarning)  # the bundled CBC is there until PuLP 4, which is excluded
-            return Cbc(msg=False, timeLimit=limit, threads=settings.threads, options=CBC_ACCURACY)
+        return bundled_cbc(Cbc, timeLimit=limit, threads=settings.threads, options=CBC_ACCURACY)
     return Highs(msg=False, timeLimit=limit, threads=settings.threads, **ACCURACY)
 
 

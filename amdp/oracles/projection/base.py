@@ -27,8 +27,7 @@ from amdp import registry
 from amdp.arrays import Floats, floats, refuse
 from amdp.errors import InvalidInput, Unsolved, UnsupportedDomain
 from amdp.model.confidence import BernsteinBox
-from amdp.model.domains import Domain, MarkovPolicies, World, as_domain
-from amdp.model.transitions import SingleKernel
+from amdp.model.domains import Domain, World, as_domain
 from amdp.oracles.base import Report, Status, describe
 from amdp.oracles.exclusive import Exclusive
 
@@ -175,11 +174,6 @@ def bind_projection(oracle: str | ProjectionOracle, domain: Domain | World) -> P
     if not isinstance(bound, Projector):
         raise InvalidInput(f"{chosen!r} is not a projection oracle; give a name, such as 'newton', or an oracle")
     return bound
-
-
-def projects_onto(domain: Domain) -> bool:
-    """Whether a domain has occupancy measures with prices: Markov policies over a kernel or a box."""
-    return isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel | BernsteinBox)
 
 
 def point_shape(domain: Domain) -> tuple[int, ...]:

@@ -19,8 +19,8 @@ from amdp.errors import InvalidInput
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.oracles.base import Report, Status
-from amdp.oracles.polytope import polytope
-from amdp.oracles.projection.base import Projection, Projector, projects_onto, status_of
+from amdp.oracles.polytope import has_polytope, polytope
+from amdp.oracles.projection.base import Projection, Projector, status_of
 from amdp.oracles.projection.certificate import (
     certified,
     prices_for,
@@ -56,7 +56,7 @@ class CvxpyProjection:
 
     def supports(self, domain: Domain) -> bool:
         """Markov policies over a kernel or a box."""
-        return projects_onto(domain)
+        return has_polytope(domain)
 
     def bind(self, domain: Domain) -> Projector:
         """A projector; the problem is written at the first solve, when it is known which pairs have weight."""

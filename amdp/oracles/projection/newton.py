@@ -16,12 +16,13 @@ import numpy as np
 from amdp import kernels
 from amdp.arrays import Bools, Floats, require_whole
 from amdp.errors import InvalidInput
-from amdp.kernels.rows import DenseRows, FlowRows, SparseRows
+from amdp.kernels.rows import BOX, DENSE, SPARSE, BoxRows, DenseRows, SparseRows
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Report, Status
-from amdp.oracles.projection.base import Projection, Projector, projects_onto, status_of
+from amdp.oracles.polytope import has_polytope
+from amdp.oracles.projection.base import Projection, Projector, status_of
 from amdp.oracles.projection.certificate import certified, supported
 
 FAINT = -600.0  # the logarithm of masses that the sums of compiled code may lose
@@ -50,11 +51,11 @@ class NewtonProjection:
 
     def supports(self, domain: Domain) -> bool:
         """Markov policies over a kernel, dense or sparse, or a box."""
-        return projects_onto(domain)
+        return has_polytope(domain)
 
     def bind(self, domain: Domain) -> Projector:
         """Find which states can be reached; over a box, also lay out the bounds."""
-        over_box = projects_onto(domain) and isinstance(domain.dynamics, BernsteinBox)
+        over_box = has_polytope(domain) and isinstance(domain.dynamics, BernsteinBox)
         return _BoxProjector(self, domain) if over_box else _KernelProjector(self, domain)
 
 
@@ -115,7 +116,7 @@ class _KernelProjector(_NewtonProjector):
         super().__init__(oracle, domain)
         assert isinstance(domain.dynamics, SingleKernel)
         self._reached = domain.dynamics.reachable(domain.initial)
-        self._rows = tuple(_flow_rows(domain.dynamics))
+        self._rows = _kernel_rows(domain.dynamics)
 
     def _projected(self, point: Floats, start: Floats | None, began: float) -> Projection:
         steps, states, _ = point.shape
@@ -153,7 +154,8 @@ class _BoxProjector(_NewtonProjector):
             kernels.entropy.prepare(given, point, usable.reshape(self._flat), pairs)
         np.exp(rows.weights, out=rows.weights)
         log_measure = np.empty(self._flat)
-        found = self._solved(given, pairs, np.asarray(usable.any(axis=(2, 3))), True, start, log_measure)
+        flow = BOX, _NOT_DENSE, _NOT_SPARSE, given
+        found = self._solved(flow, pairs, np.asarray(usable.any(axis=(2, 3))), True, start, log_measure)
         judged = kernels.entropy.judge_box(
             rows.lower, rows.upper, np.exp(point), point, self.domain.initial, np.exp(log_measure), log_measure
         )
@@ -170,13 +172,13 @@ class _BoxProjector(_NewtonProjector):
             return found
         return replace(found, gap=max(found.gap, plain.gap), status=Status.FEASIBLE)
 
-    def _laid_out(self) -> FlowRows:
+    def _laid_out(self) -> BoxRows:
         """Rows with room for the weights and for what is chosen: new ones, so that no answer depends on the last."""
         steps, width, states = self._flat
         entries, rows = (steps - 1, width, states), (steps - 1, width)
         weights, chosen = (np.empty(entries), np.empty(entries)), (np.empty(entries), np.empty(entries))
         measures = (np.empty(rows), np.empty(rows)), (np.empty(rows), np.empty(rows))
-        return FlowRows(_NO_ENTRIES, *_NOT_SPARSE, *self._bounds, *weights, *measures[0], *chosen, *measures[1])
+        return BoxRows(*self._bounds, *weights, *measures[0], *chosen, *measures[1])
 
 
 def _explained(answer: Projection, point: Floats) -> Projection:
@@ -191,14 +193,15 @@ def _explained(answer: Projection, point: Floats) -> Projection:
 
 
 _NO_ENTRIES, _NO_ROWS = np.empty((0, 0, 0)), np.empty((0, 0))
-_NOT_SPARSE = np.empty((0, 0), np.int64), np.empty(0, np.int32), np.empty(0)
+_NOT_DENSE: Arrays = (_NO_ENTRIES,)
+_NOT_SPARSE: Arrays = np.empty((0, 0), np.int64), np.empty(0, np.int32), np.empty(0)
 _NOT_A_BOX: Arrays = *(_NO_ENTRIES,) * 6, *(_NO_ROWS,) * 2, *(_NO_ENTRIES,) * 2, *(_NO_ROWS,) * 2
 
 
-def _flow_rows(kernel: SingleKernel) -> FlowRows:
+def _kernel_rows(kernel: SingleKernel) -> Arrays:
     """The rows of a kernel for the solver; they are not copied."""
     rows = kernel.rows
     if isinstance(rows, DenseRows):
-        return FlowRows(rows.chances, *_NOT_SPARSE, *_NOT_A_BOX)
+        return DENSE, tuple(rows), _NOT_SPARSE, _NOT_A_BOX
     assert isinstance(rows, SparseRows)
-    return FlowRows(_NO_ENTRIES, *rows, *_NOT_A_BOX)
+    return SPARSE, _NOT_DENSE, tuple(rows), _NOT_A_BOX

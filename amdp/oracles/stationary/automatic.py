@@ -10,9 +10,11 @@ from amdp.model.domains import Domain, MarkovPolicies
 from amdp.oracles.base import Planner, Plans
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound
+from amdp.oracles.stationary.chains import Chains, is_stationary
+from amdp.oracles.stationary.clock import Progress
 from amdp.oracles.stationary.cycles import Cycles, moves_are_certain
-from amdp.oracles.stationary.enumeration import Enumeration, count_closed, listed
-from amdp.oracles.stationary.planning import Chains, Progress, StationaryPlanner, is_stationary
+from amdp.oracles.stationary.enumeration import Enumeration, listed
+from amdp.oracles.stationary.planning import StationaryPlanner
 
 
 @dataclass(frozen=True)
@@ -76,10 +78,10 @@ def _choice(settings: Automatic, domain: Domain) -> tuple[Planner, str]:
     chains = Chains.of(domain)
     if moves_are_certain(chains):
         return Cycles(*limits).bind(domain), "chose cycles: every move is certain"
-    closed = count_closed(chains, settings.few)
+    closed = chains.count_closed(settings.few)
     if closed <= settings.few:
         few = Enumeration(settings.few)
         planner = listed(few, domain, few.limit, few.table, settings.seconds)
-        return planner, f"chose enumeration: {closed} policies differ where they come"
-    more = f"chose branch-and-bound: more than {settings.few} policies differ where they come"
+        return planner, f"chose enumeration: {closed} policies are distinct on reachable states"
+    more = f"chose branch-and-bound: more than {settings.few} policies are distinct on reachable states"
     return BranchAndBound(*limits).bind(domain), more

@@ -16,22 +16,17 @@ import numpy as np
 from amdp import kernels
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
-from amdp.kernels.searches import Problem, Tree
+from amdp.kernels.search.state import Problem, Tree
 from amdp.model.domains import Domain
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
+from amdp.oracles.stationary.chains import Chains, is_stationary
+from amdp.oracles.stationary.clock import SearchClock, next_portion
 from amdp.oracles.stationary.local_search import descents, require_starts
 from amdp.oracles.stationary.mixing_bound import SCALES, MixingBound
-from amdp.oracles.stationary.planning import (
-    Chains,
-    Found,
-    Search,
-    StationaryPlanner,
-    Watch,
-    evaluation_error,
-    is_stationary,
-    next_portion,
-)
+from amdp.oracles.stationary.planning import StationaryPlanner
+from amdp.oracles.stationary.problems import evaluation_error
+from amdp.oracles.stationary.search import Search, SearchResult
 
 SPARSE = 1 / 3  # with a smaller share of successors, mixing is worked out anew at every node
 
@@ -79,43 +74,43 @@ class TreeSearch(Search):
         self._bound_price = bound_price
         self._mixing: MixingBound | None = None
 
-    def mixing(self, watch: Watch) -> MixingBound:
+    def mixing(self, clock: SearchClock) -> MixingBound:
         """What the bounds need of the kernel alone, worked out once; as much of it as there is time for."""
         if self._mixing is not None:
             return self._mixing
-        found = MixingBound.of(self._chains, halt=watch.halt)
-        self._mixing = None if watch.expired else found
+        found = MixingBound.of(self._chains, halt=clock.halt)
+        self._mixing = None if clock.expired else found
         return found
 
-    def _one(self, problem: Problem, watch: Watch) -> Found:
+    def _solve_one(self, problem: Problem, clock: SearchClock) -> SearchResult:
         posed = problem if self._lanes is None else problem._replace(lanes=self._lanes)
-        incumbent = descents(self._chains, posed, self._settings.starts, watch)
+        incumbent = descents(self._chains, posed, self._settings.starts, clock)
         tree = new_tree(self._chains, incumbent)
-        mixing = self.mixing(watch)
+        mixing = self.mixing(clock)
         tree.mixing[0] = mixing.moves
         tree.work[0] = self._bound_price
-        note = self._grow(tree, posed, mixing, watch)
+        note = self._grow(tree, posed, mixing, clock)
         bound = proved(tree, posed)
         if bound == -inf:
             bound = self._chains.markov_bound(posed.costs)
-        return Found(tree.policy, bound, int(tree.counts[1]), note)
+        return SearchResult(tree.policy, bound, int(tree.counts[1]), note)
 
-    def _grow(self, tree: Tree, problem: Problem, mixing: MixingBound, watch: Watch) -> str:
+    def _grow(self, tree: Tree, problem: Problem, mixing: MixingBound, clock: SearchClock) -> str:
         """Work until nothing is open; why it stopped, if it is for a limit."""
         _, states, actions = self._chains.shape
         rows = self._chains.rows
         couple = states if rows.chances.size <= SPARSE * states * states * actions else 0
         portion = 4
         while tree.counts[0] > 0:
-            if watch.expired:
+            if clock.expired:
                 return f"stopped at {self._settings.seconds:g} seconds"
             if tree.counts[1] >= self._settings.nodes:
                 return f"stopped at {self._settings.nodes:g} nodes"
             portion = int(min(portion, self._settings.nodes - tree.counts[1]))
             began = perf_counter()
-            kernels.trees.grow(rows, problem, mixing.floors, tree, self._scales, couple, portion)
+            kernels.search.trees.grow(rows, problem, mixing.floors, tree, self._scales, couple, portion)
             portion = next_portion(portion, perf_counter() - began)
-            watch.tell(problem, float(tree.best[0]), proved(tree, problem), int(tree.counts[1]))
+            clock.report(problem, float(tree.best[0]), proved(tree, problem), int(tree.counts[1]))
         return ""
 
 

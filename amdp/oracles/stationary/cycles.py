@@ -13,20 +13,15 @@ import numpy as np
 
 from amdp import kernels
 from amdp.errors import InvalidInput, UnsupportedDomain
-from amdp.kernels.searches import Problem, Strides, Walk
+from amdp.kernels.search.state import Problem, Strides, Walk
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
+from amdp.oracles.stationary.chains import Chains, is_stationary
+from amdp.oracles.stationary.clock import SearchClock, next_portion
 from amdp.oracles.stationary.local_search import FEW_STARTS, descents
-from amdp.oracles.stationary.planning import (
-    Chains,
-    Found,
-    Search,
-    StationaryPlanner,
-    Watch,
-    is_stationary,
-    next_portion,
-)
+from amdp.oracles.stationary.planning import StationaryPlanner
+from amdp.oracles.stationary.search import Search, SearchResult
 
 PORTION = 10_000  # nodes before anything but the paths themselves is looked at
 
@@ -76,7 +71,7 @@ class PathSearch(Search):
         first_steps = min(states, steps)
         self._lengths = min(states, settings.table // (8 * first_steps * states * actions))
 
-    def _one(self, problem: Problem, watch: Watch) -> Found:
+    def _solve_one(self, problem: Problem, clock: SearchClock) -> SearchResult:
         """Paths alone at first; if there are many, from a local search on and with the bound of Markov policies."""
         steps, states, actions = self._chains.shape
         lengths, nodes = self._lengths, self._settings.nodes
@@ -85,25 +80,25 @@ class PathSearch(Search):
         floors = np.full((min(states, steps) + 1, states), -inf)
         portion = PORTION
         began = perf_counter()
-        kernels.cycles.explore(self._following, problem, strides, floors, walk, int(min(portion, nodes)))
+        kernels.search.cycles.explore(self._following, problem, strides, floors, walk, int(min(portion, nodes)))
         if walk.counts[0] < 0:
-            return Found(walk.policy, float(walk.best[0]), int(walk.counts[1]))
+            return SearchResult(walk.policy, float(walk.best[0]), int(walk.counts[1]))
         markov = self._chains.markov_values(problem.costs)
         bound = float(markov[0, self._chains.initial])
         floors[: len(markov)] = markov[: len(floors)]
-        self._begin_below(walk, problem, watch)
-        while walk.counts[0] >= 0 and walk.counts[1] < nodes and not watch.expired:
+        self._begin_below(walk, problem, clock)
+        while walk.counts[0] >= 0 and walk.counts[1] < nodes and not clock.expired:
             portion = int(min(next_portion(portion, perf_counter() - began), nodes - walk.counts[1]))
             began = perf_counter()
-            kernels.cycles.explore(self._following, problem, strides, floors, walk, portion)
-            watch.tell(problem, float(walk.best[0]), bound, int(walk.counts[1]))
+            kernels.search.cycles.explore(self._following, problem, strides, floors, walk, portion)
+            clock.report(problem, float(walk.best[0]), bound, int(walk.counts[1]))
         if walk.counts[0] < 0:
-            return Found(walk.policy, max(bound, float(walk.best[0]) - problem.slack), int(walk.counts[1]))
-        return Found(walk.policy, bound, int(walk.counts[1]), self._why(walk))
+            return SearchResult(walk.policy, max(bound, float(walk.best[0]) - problem.slack), int(walk.counts[1]))
+        return SearchResult(walk.policy, bound, int(walk.counts[1]), self._why(walk))
 
-    def _begin_below(self, walk: Walk, problem: Problem, watch: Watch) -> None:
+    def _begin_below(self, walk: Walk, problem: Problem, clock: SearchClock) -> None:
         """Take what a local search finds for the incumbent, if it is cheaper."""
-        policy, value = descents(self._chains, problem, FEW_STARTS, watch)
+        policy, value = descents(self._chains, problem, FEW_STARTS, clock)
         if value < walk.best[0]:
             walk.best[0] = value
             walk.policy[:] = policy

@@ -16,33 +16,28 @@ from numpy.typing import NDArray
 from amdp import kernels
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput, UnsupportedDomain
-from amdp.kernels.searches import Floors, Problem
+from amdp.kernels.search.state import Floors, Problem
 from amdp.model.chains import rows_of
 from amdp.model.domains import Domain
 from amdp.model.transitions import Kernel
 from amdp.oracles.base import Planner, PlanningOracle
 from amdp.oracles.interrupts import interruptible
-from amdp.oracles.markov.enumeration import MarkovEnumerator, can_be_listed, count_deciding
+from amdp.oracles.markov.enumeration import MarkovEnumerator, count_deciding
+from amdp.oracles.polytope import has_polytope
 from amdp.oracles.stationary.branch_and_bound import new_tree, proved
+from amdp.oracles.stationary.chains import Chains, is_stationary
+from amdp.oracles.stationary.clock import SearchClock, next_portion
 from amdp.oracles.stationary.local_search import descents
-from amdp.oracles.stationary.planning import (
-    STOP,
-    Chains,
-    Found,
-    Search,
-    StationaryPlanner,
-    Watch,
-    evaluation_error,
-    is_stationary,
-    next_portion,
-)
+from amdp.oracles.stationary.planning import StationaryPlanner
+from amdp.oracles.stationary.problems import STATIONARY_TOLERANCE, evaluation_error
+from amdp.oracles.stationary.search import Search, SearchResult
 
-TOGETHER = 64  # cost arrays of one matrix product
+COSTS_AT_ONCE = 64  # cost arrays of one matrix product
 NO_BOUNDS = np.empty(0)
-ROUGH = 1e-6  # a law that moves by less counts as stationary in the table
-LONGER = 2  # times the steps after which all laws are stationary: then they are so to the last digit
-ROUNDED = 2.0**-23  # relative, of chances in the table
-CLOSE = 1_000  # policies that the table cannot tell apart and that are evaluated one by one
+TABLE_TOLERANCE = 1e-6  # a law that moves by less counts as stationary in the table
+SETTLING_FACTOR = 2  # times the steps after which all laws are stationary: then they are so to the last digit
+FLOAT32_ROUNDING = 2.0**-23  # relative, of chances in the table
+MOST_CONTENDERS = 1_000  # policies that the table cannot tell apart and that are evaluated one by one
 
 
 @dataclass(frozen=True)
@@ -62,15 +57,15 @@ class Enumeration:
     def supports(self, domain: Domain) -> bool:
         """Markov policies over a kernel or a box, and stationary policies over a kernel, if they are few."""
         if is_stationary(domain):
-            return count_closed(Chains.of(domain), self.limit) <= self.limit  # type: ignore[arg-type]
-        return can_be_listed(domain) and _fits(domain, self.limit)
+            return Chains.of(domain).count_closed(self.limit) <= self.limit  # type: ignore[arg-type]
+        return has_polytope(domain) and _fits(domain, self.limit)
 
     def bind(self, domain: Domain) -> Planner:
         """Count the policies, and refuse too many."""
         if is_stationary(domain):
             self._require(self.supports(domain), f"more than {self.limit}")
             return listed(self, domain, self.limit, self.table)
-        if can_be_listed(domain):
+        if has_polytope(domain):
             many = f"{domain.shape[2]}^{count_deciding(domain)}"
             self._require(self.supports(domain), many)
         return MarkovEnumerator(self, domain)
@@ -84,15 +79,10 @@ class Enumeration:
             )
 
 
-def count_closed(chains: Chains, limit: int) -> int:
-    """How many stationary policies differ where they come, up to `limit + 1`."""
-    return chains.count_closed(limit)
-
-
 def listed(oracle: PlanningOracle, domain: Domain, limit: int, table: int, seconds: float = inf) -> StationaryPlanner:
     """A planner that tries all stationary policies, in the name of an oracle; `seconds` for each solve."""
     return StationaryPlanner(
-        oracle, domain, lambda chains: _Listed(chains, limit, table, seconds), 1e-9, seconds, TOGETHER
+        oracle, domain, lambda chains: _Listed(chains, limit, table, seconds), 1e-9, seconds, COSTS_AT_ONCE
     )
 
 
@@ -103,37 +93,37 @@ class _Listed(Search):
         self._asked = 0
         self._table: Table | None = None
 
-    def horizon(self, n: int, watch: Watch) -> int:
+    def horizon(self, n: int, clock: SearchClock) -> int:
         """With a table: as long as a law still moves."""
         self._asked += n
         if self._table is None and self._asked > 1 and self._room > 0:
-            given = self._chains, self._limit, self._room, watch.halt
-            self._table = interruptible(lambda: Table.of(*given), watch.interrupt, inf)
-            self._room = self._room if watch.expired else 0  # what does not fit will never fit
+            given = self._chains, self._limit, self._room, clock.halt
+            self._table = interruptible(lambda: Table.of(*given), clock.interrupt, inf)
+            self._room = self._room if clock.expired else 0  # what does not fit will never fit
         return self._table.horizon if self._table else self._chains.shape[0]
 
-    def solve(self, problems: Sequence[Problem], watch: Watch) -> list[Found]:
+    def solve(self, problems: Sequence[Problem], clock: SearchClock) -> list[SearchResult]:
         """By the table, once there is more than one to solve; one by one where it cannot tell."""
-        told = self._table.solve(problems) if self._table else [None] * len(problems)
-        return [one or self._one(problem, watch) for one, problem in zip(told, problems, strict=True)]
+        from_table = self._table.solve(problems) if self._table else [None] * len(problems)
+        return [known or self._solve_one(problem, clock) for known, problem in zip(from_table, problems, strict=True)]
 
-    def _one(self, problem: Problem, watch: Watch) -> Found:
+    def _solve_one(self, problem: Problem, clock: SearchClock) -> SearchResult:
         """Try all; a descent gives the value that a policy must fall below to be followed to its end."""
-        tree = new_tree(self._chains, descents(self._chains, problem, 1, watch))
+        tree = new_tree(self._chains, descents(self._chains, problem, 1, clock))
         floors = _no_floors(self._chains)
         markov, portion = -inf, 4
-        while tree.counts[0] > 0 and not watch.expired:
+        while tree.counts[0] > 0 and not clock.expired:
             began = perf_counter()
-            kernels.trees.grow(self._chains.rows, problem, floors, tree, NO_BOUNDS, 0, portion)
+            kernels.search.trees.grow(self._chains.rows, problem, floors, tree, NO_BOUNDS, 0, portion)
             portion = next_portion(portion, perf_counter() - began)
-            if watch.is_heard:
+            if clock.has_listener:
                 markov = markov if markov > -inf else self._markov_bound(problem)
                 bound = max(markov, proved(tree, problem))
-                watch.tell(problem, float(tree.best[0]), bound, int(tree.counts[1]))
+                clock.report(problem, float(tree.best[0]), bound, int(tree.counts[1]))
         if tree.counts[0] > 0:
             note = f"stopped at {self._seconds:g} seconds"
-            return Found(tree.policy, self._markov_bound(problem), int(tree.counts[3]), note)
-        return Found(tree.policy, proved(tree, problem), int(tree.counts[3]))
+            return SearchResult(tree.policy, self._markov_bound(problem), int(tree.counts[3]), note)
+        return SearchResult(tree.policy, proved(tree, problem), int(tree.counts[3]))
 
     def _markov_bound(self, problem: Problem) -> float:
         """That of policies that choose by step, as long as laws move: what is left then counts as one more step."""
@@ -163,24 +153,26 @@ class Table:
     def of(cls, chains: Chains, limit: int, room: int, halt: NDArray[np.int64] | None = None) -> "Table | None":
         """The table, or None if it does not fit into so many bytes, or time is over."""
         steps, states, actions = chains.shape
-        policies = np.empty((count_closed(chains, limit), states), dtype=np.int64)
+        policies = np.empty((chains.count_closed(limit), states), dtype=np.int64)
         stop = np.zeros(1, dtype=np.int64) if halt is None else halt
-        kernels.trees.list_closed(chains.rows, actions, chains.initial, steps, limit, policies, stop)
+        kernels.search.trees.list_closed(chains.rows, actions, chains.initial, steps, limit, policies, stop)
         if stop[0] != 0:
             return None
         followed, ends = np.maximum(policies, 0), np.empty(len(policies), dtype=np.int64)
         common = chains.rows, actions, followed, chains.initial
-        settled = int(kernels.tables.rest(*common, steps, ROUGH, STOP, room // 4, ends, stop))
+        settled = int(
+            kernels.search.tables.rest(*common, steps, TABLE_TOLERANCE, STATIONARY_TOLERANCE, room // 4, ends, stop)
+        )
         if settled < 0:
             return None
         places = np.concatenate([[0], np.cumsum((ends + 1) * states)])
         laws = np.empty(places[-1], dtype=np.float32)
-        if not kernels.tables.record(*common, ends, places, laws, stop):
+        if not kernels.search.tables.record(*common, ends, places, laws, stop):
             return None
-        horizon = min(steps, max(states, int(ends.max()), LONGER * settled))
+        horizon = min(steps, max(states, int(ends.max()), SETTLING_FACTOR * settled))
         return cls(chains, policies, ends, places[:-1].copy(), laws, horizon)
 
-    def solve(self, problems: Sequence[Problem]) -> list[Found | None]:
+    def solve(self, problems: Sequence[Problem]) -> list[SearchResult | None]:
         """The cheapest policy for each problem; None where too many are too close to the cheapest."""
         last = int(self.ends.max())
         costs = np.array([problem.costs[:last].reshape(last, -1).T for problem in problems])
@@ -190,28 +182,28 @@ class Table:
         fours = len(problems) - len(problems) % 4
         for i in range(0, fours, 4):
             four = slice(i, i + 4)
-            kernels.tables.appraise_four(*stored, costs[four], tails[four], paid[four])
+            kernels.search.tables.appraise_four(*stored, costs[four], tails[four], paid[four])
         for i in range(fours, len(problems)):
-            kernels.tables.appraise(*stored, costs[i], tails[i], paid[i])
+            kernels.search.tables.appraise(*stored, costs[i], tails[i], paid[i])
         return [self._found(problem, one) for problem, one in zip(problems, paid, strict=True)]
 
-    def _found(self, problem: Problem, paid: Floats) -> Found | None:
+    def _found(self, problem: Problem, paid: Floats) -> SearchResult | None:
         errors = self._errors(problem)
         close = np.flatnonzero(paid - errors <= (paid + errors).min())
-        if len(close) > CLOSE:
+        if len(close) > MOST_CONTENDERS:
             return None
         policies = np.maximum(self.policies[close], 0)
         exact = np.array([self.chains.value(problem, policy) for policy in policies])
         winner = int(exact.argmin())
         bound = float(exact[winner]) - evaluation_error(problem)
-        return Found(policies[winner].copy(), bound, len(self.policies))
+        return SearchResult(policies[winner].copy(), bound, len(self.policies))
 
     def _errors(self, problem: Problem) -> Floats:
         """How far each value may be off: by rounding, and because the law was taken as stationary early."""
         last = int(self.ends.max())
         # Costs are at most 1 in size, and the chances of a step sum to 1.
-        rounding = ROUNDED * (np.arange(last + 1) + np.abs(problem.tails[: last + 1]).max(axis=1))
-        errors: Floats = 0.5 * ROUGH * problem.spans[1 : last + 2] + rounding + 1e-13 * self.chains.shape[0]
+        rounding = FLOAT32_ROUNDING * (np.arange(last + 1) + np.abs(problem.tails[: last + 1]).max(axis=1))
+        errors: Floats = 0.5 * TABLE_TOLERANCE * problem.spans[1 : last + 2] + rounding + 1e-13 * self.chains.shape[0]
         return errors[self.ends]
 
 

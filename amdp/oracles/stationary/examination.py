@@ -7,10 +7,12 @@ another kind, with bounds of its own, has looked for a policy that undercuts it 
 
 from functools import cached_property
 
-from amdp.kernels.searches import Problem
+from amdp.kernels.search.state import Problem
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
+from amdp.oracles.stationary.chains import Chains
+from amdp.oracles.stationary.clock import SearchClock
 from amdp.oracles.stationary.cycles import Cycles, PathSearch, moves_are_certain
-from amdp.oracles.stationary.planning import Chains, Found, Search, Watch
+from amdp.oracles.stationary.search import Search, SearchResult
 
 WRONG = 1e-9  # of steps times the largest cost: a bound that exceeds the cost of a policy by less is cut, not rejected
 PROVED = 1e-11  # of the same: as close as the bounds of two searches come
@@ -24,13 +26,13 @@ class Examination:
     def __init__(self, chains: Chains) -> None:
         self._chains = chains
 
-    def judged(self, claim: Found, problem: Problem, watch: Watch, solver: str) -> Found:
+    def judged(self, claim: SearchResult, problem: Problem, clock: SearchClock, solver: str) -> SearchResult:
         """The cheapest policy known, and the claimed bound if it is confirmed; otherwise one that is proved here."""
         steps = self._chains.shape[0]
         markov = self._chains.markov_bound(problem.costs)
         if claim.bound <= markov:
             return claim._replace(bound=markov)
-        other = self._search.solve([problem], watch.unheard())[0]
+        other = self._search.solve([problem], clock.without_listener())[0]
         policy = self._chains.cheaper(problem, claim.policy, other.policy)
         cost = self._chains.value(problem, policy)
         if claim.bound > cost + WRONG * steps:

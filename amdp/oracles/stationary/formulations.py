@@ -9,15 +9,13 @@ value       `min V[0, initial]` with `V[t,s] >= c[t,s,a] + (P V[t+1])[s,a] - B[t
             at least what the right-hand side can exceed the left-hand side by
 """
 
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
 
 from amdp.arrays import Floats, one_hot
-from amdp.errors import InvalidInput
-from amdp.oracles.stationary.planning import Policy
+from amdp.oracles.stationary.chains import Policy
 from amdp.oracles.stationary.rounding import LEAST_CAP, Rounded
 
 
@@ -83,12 +81,6 @@ def value(model: Rounded, start: Policy) -> Formulation:
         states * actions,
         np.concatenate([model.costs_to_go(start).reshape(-1), one_hot(start, actions).reshape(-1)]),
     )
-
-
-def require_suffix(path: str | Path) -> None:
-    """Refuse files that are neither `.lp` nor `.mps`."""
-    if Path(path).suffix not in (".lp", ".mps"):
-        raise InvalidInput(f"{path}: the suffix must be .lp or .mps, not {Path(path).suffix!r}")
 
 
 FORMULATIONS = {"occupancy": occupancy, "aggregated": aggregated, "value": value}

@@ -8,20 +8,15 @@ import numpy as np
 
 from amdp import kernels
 from amdp.errors import InvalidInput
-from amdp.kernels.searches import Problem
+from amdp.kernels.search.state import Problem
 from amdp.model.domains import Domain
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
-from amdp.oracles.stationary.planning import (
-    SLACK,
-    Chains,
-    Found,
-    Policy,
-    Search,
-    StationaryPlanner,
-    Watch,
-    is_stationary,
-)
+from amdp.oracles.stationary.chains import Chains, Policy, is_stationary
+from amdp.oracles.stationary.clock import SearchClock
+from amdp.oracles.stationary.planning import StationaryPlanner
+from amdp.oracles.stationary.problems import CLOSING_TOLERANCE
+from amdp.oracles.stationary.search import Search, SearchResult
 
 FEW_STARTS = 5  # for methods that only want somewhere to begin
 ENOUGH = 4  # times that the best value must be found again
@@ -58,26 +53,26 @@ class _Descents(Search):
         super().__init__(chains)
         self._starts = starts
 
-    def _one(self, problem: Problem, watch: Watch) -> Found:
+    def _solve_one(self, problem: Problem, clock: SearchClock) -> SearchResult:
         bound = self._chains.markov_bound(problem.costs)
-        policy, value = descents(self._chains, problem, self._starts, watch)
-        watch.tell(problem, value, bound, self._starts)
-        return Found(policy, bound, self._starts, "a local search proves no optimum" if value > bound else "")
+        policy, value = descents(self._chains, problem, self._starts, clock)
+        clock.report(problem, value, bound, self._starts)
+        return SearchResult(policy, bound, self._starts, "a local search proves no optimum" if value > bound else "")
 
 
-def descents(chains: Chains, problem: Problem, starts: int, watch: Watch) -> tuple[Policy, float]:
+def descents(chains: Chains, problem: Problem, starts: int, clock: SearchClock) -> tuple[Policy, float]:
     """The best policy of several descents, and its value; fewer if the best one keeps coming back, or time is over."""
     steps, states, actions = chains.shape
     everything = np.ones((states, actions), dtype=bool)
     best, winner, again = inf, np.zeros(states, dtype=np.int64), 0
     for number in range(starts):
         policy = np.zeros(states, dtype=np.int64)
-        kernels.chains.scatter(number, everything, policy)
-        value = float(kernels.chains.descend(chains.rows, problem, everything, policy))
-        again = again + 1 if abs(value - best) <= SLACK * steps else again
-        if value < best - SLACK * steps:
+        kernels.search.chains.scatter(number, everything, policy)
+        value = float(kernels.search.chains.descend(chains.rows, problem, everything, policy))
+        again = again + 1 if abs(value - best) <= CLOSING_TOLERANCE * steps else again
+        if value < best - CLOSING_TOLERANCE * steps:
             best, winner, again = value, policy, 0
-        if again == ENOUGH or watch.expired:
+        if again == ENOUGH or clock.expired:
             break
     return winner, best
 

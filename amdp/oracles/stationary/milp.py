@@ -12,23 +12,28 @@ from numpy.typing import ArrayLike
 
 from amdp.arrays import Floats, floats
 from amdp.errors import InvalidInput
-from amdp.kernels.searches import Problem
+from amdp.kernels.search.state import Problem
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.apart import Ended, Tell
 from amdp.oracles.base import Planner
-from amdp.oracles.highs import run
+from amdp.oracles.highs import linear_model, run
 from amdp.oracles.interrupts import LOOK
-from amdp.oracles.solving import require_limits
+from amdp.oracles.solving import require_limits, require_model_suffix
+from amdp.oracles.stationary.chains import Chains, is_stationary
+from amdp.oracles.stationary.clock import SearchClock
 from amdp.oracles.stationary.examination import Examination
-from amdp.oracles.stationary.formulations import FORMULATIONS, Formulation, require_suffix
+from amdp.oracles.stationary.formulations import FORMULATIONS, Formulation
 from amdp.oracles.stationary.local_search import FEW_STARTS, descents
-from amdp.oracles.stationary.planning import Chains, Found, Policy, Search, StationaryPlanner, Watch, is_stationary
+from amdp.oracles.stationary.mixed_solvers import (
+    ABSOLUTE_GAP,
+    HIGHS_ACCURACY,
+    HIGHS_OPTIONS,
+    SOLVER_TIME,
+    chosen_policy,
+)
+from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.rounding import Rounded
-
-# Tighter tolerances, presolve, and smaller coefficients make HiGHS call wrong answers optimal: measured, see
-# docs/stationary-oracles.md. At the accuracy of HiGHS by itself, 1e-6, its bounds are rarely close enough to be of use.
-ACCURACY = 1e-8
-SHARE = 0.9  # of the time for HiGHS; the rest is to examine what it claims
+from amdp.oracles.stationary.search import Search, SearchResult
 
 
 @dataclass(frozen=True)
@@ -60,13 +65,13 @@ class MixedProgram:
 
     def export(self, domain: StationaryPolicies, cost: ArrayLike, path: str | Path) -> None:
         """Write the model for one `cost` `[t, s, a]` to a `.lp` or `.mps` file."""
-        require_suffix(path)
+        require_model_suffix(path)
         planner = self.bind(domain)
         assert isinstance(planner, StationaryPlanner)
         checked = planner.checked(floats("cost", cost, "hsa")[None])[0]
         model = Rounded.of(planner.chains, np.ascontiguousarray(checked))
         anywhere = np.zeros(domain.shape[1], dtype=np.int64)
-        _loaded(FORMULATIONS[self.formulation](model, anywhere), self.threads, ACCURACY).writeModel(str(path))
+        _loaded(FORMULATIONS[self.formulation](model, anywhere), self.threads, is_accurate=True).writeModel(str(path))
 
 
 class Answer(NamedTuple):
@@ -87,24 +92,26 @@ class _Highs(Search):
         self._examination = Examination(chains)
         self.name = f"HiGHS {highspy.Highs().version()}"
 
-    def _one(self, problem: Problem, watch: Watch) -> Found:
-        incumbent, value = descents(self._chains, problem, FEW_STARTS, watch)
-        if watch.expired:
-            return Found(incumbent, self._chains.markov_bound(problem.costs), note=self._stopped)
+    def _solve_one(self, problem: Problem, clock: SearchClock) -> SearchResult:
+        incumbent, value = descents(self._chains, problem, FEW_STARTS, clock)
+        if clock.expired:
+            return SearchResult(incumbent, self._chains.markov_bound(problem.costs), note=self._stopped)
         program = FORMULATIONS[self._settings.formulation](Rounded.of(self._chains, problem.costs), incumbent)
 
         def tell(primal: float, dual: float, nodes: int) -> None:
-            watch.tell(problem, min(value, primal), dual, nodes)
+            clock.report(problem, min(value, primal), dual, nodes)
 
         try:
-            given = program, self._settings.threads, SHARE * watch.left, watch.is_heard
-            answer: Answer = watch.apart(solve_mixed, *given, tell=tell)
+            given = program, self._settings.threads, SOLVER_TIME * clock.left, clock.has_listener
+            answer: Answer = clock.apart(solve_mixed, *given, tell=tell)
         except Ended:
-            return Found(incumbent, self._chains.markov_bound(problem.costs), note=self._stopped)
-        claim = Found(incumbent, -inf if answer.failed else answer.bound, answer.nodes, self._note(answer))
+            return SearchResult(incumbent, self._chains.markov_bound(problem.costs), note=self._stopped)
+        claim = SearchResult(incumbent, -inf if answer.failed else answer.bound, answer.nodes, self._note(answer))
         if answer.choices is not None:  # whole within the tolerances: the policy itself may be dearer
-            claim = claim._replace(policy=self._chains.cheaper(problem, self._policy(answer.choices), incumbent))
-        return self._examination.judged(claim, problem, watch, "HiGHS")
+            claim = claim._replace(
+                policy=self._chains.cheaper(problem, chosen_policy(self._chains, answer.choices), incumbent)
+            )
+        return self._examination.judged(claim, problem, clock, "HiGHS")
 
     @property
     def _stopped(self) -> str:
@@ -115,10 +122,6 @@ class _Highs(Search):
         if answer.optimal:
             return ""
         return answer.status if answer.failed else self._stopped
-
-    def _policy(self, choices: Floats) -> Policy:
-        _, states, actions = self._chains.shape
-        return np.asarray(choices.reshape(states, actions).argmax(axis=1), dtype=np.int64)
 
 
 _FEASIBLE = highspy.SolutionStatus.kSolutionStatusFeasible
@@ -131,13 +134,13 @@ _FAILURES = (
 )
 
 
-def solve_mixed(program: Formulation, threads: int, seconds: float, is_heard: bool, tell: Tell) -> Answer:
+def solve_mixed(program: Formulation, threads: int, seconds: float, has_listener: bool, tell: Tell) -> Answer:
     """Solve one program; this runs in a process of its own."""
-    for accuracy in (ACCURACY, None):
-        highs = _loaded(program, threads, accuracy)
+    for is_accurate in (True, False):
+        highs = _loaded(program, threads, is_accurate)
         highs.setSolution(_solution(program.start))
         highs.setOptionValue("time_limit", min(seconds, 1e20))
-        if is_heard:
+        if has_listener:
             highs.cbMipInterrupt += _Listener(tell).hear
         run(highs, threads)
         status = highs.getModelStatus()
@@ -169,39 +172,24 @@ class _Listener:
             self._tell(float(found.mip_primal_bound), float(found.mip_dual_bound), int(found.mip_node_count))
 
 
-def _loaded(program: Formulation, threads: int, accuracy: float | None) -> Any:
+def _loaded(program: Formulation, threads: int, is_accurate: bool) -> Any:
+    """HiGHS with a program; at its own accuracy or at ours."""
     highs = highspy.Highs()
     options: dict[str, Any] = {
         "output_flag": False,
         "threads": threads,
         "mip_rel_gap": 0.0,
-        "mip_abs_gap": 1e-10,
-        "presolve": "off",
-        "small_matrix_value": 1e-12,
+        "mip_abs_gap": ABSOLUTE_GAP,
     }
-    if accuracy is not None:
-        names = ("mip_feasibility", "primal_feasibility", "dual_feasibility")
-        options |= {f"{name}_tolerance": accuracy for name in names}
+    options |= HIGHS_OPTIONS | (HIGHS_ACCURACY if is_accurate else {})
     for option, value in options.items():
         highs.setOptionValue(option, value)
-    highs.passModel(_model(program))
+    rows = program.row_lower, program.row_upper
+    model = linear_model(program.matrix, program.cost, *rows, program.lower, program.upper)
+    continuous, whole = highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger
+    model.integrality_ = [continuous] * (len(program.cost) - program.n_choices) + [whole] * program.n_choices
+    highs.passModel(model)
     return highs
-
-
-def _model(program: Formulation) -> Any:
-    model = highspy.HighsLp()
-    model.num_row_, model.num_col_ = program.matrix.shape
-    model.col_cost_, model.col_lower_, model.col_upper_ = program.cost, program.lower, program.upper
-    model.row_lower_, model.row_upper_ = program.row_lower, program.row_upper
-    model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
-    model.a_matrix_.start_ = program.matrix.indptr
-    model.a_matrix_.index_ = program.matrix.indices
-    model.a_matrix_.value_ = program.matrix.data
-    others = len(program.cost) - program.n_choices
-    model.integrality_ = [highspy.HighsVarType.kContinuous] * others + [
-        highspy.HighsVarType.kInteger
-    ] * program.n_choices
-    return model
 
 
 def _solution(point: np.ndarray) -> Any:

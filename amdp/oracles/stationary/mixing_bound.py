@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from amdp import kernels
 from amdp.arrays import Bools, Floats
-from amdp.kernels.searches import Floors, Problem
-from amdp.oracles.stationary.planning import Chains
+from amdp.kernels.search.state import Floors, Problem
+from amdp.oracles.stationary.chains import Chains
 
 # Scales of averaging. 0 averages nothing: plain backward induction.
 SCALES = np.array([0.0, 1.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0])
@@ -38,12 +38,12 @@ class MixingBound:
         open_pairs = np.ones((states, actions), dtype=bool) if allowed is None else allowed
         order, pairs = np.zeros(states, dtype=np.int64), np.zeros(states * actions, dtype=np.int64)
         first, moves = np.zeros(states + 1, dtype=np.int64), np.empty(steps)
-        count = kernels.chains.reached(chains.rows, open_pairs, chains.initial, steps, order)
-        used = kernels.bounds.list_pairs(open_pairs, order, count, pairs, first)
+        count = kernels.search.chains.reached(chains.rows, open_pairs, chains.initial, steps, order)
+        used = kernels.search.bounds.list_pairs(open_pairs, order, count, pairs, first)
         stop = np.zeros(1, dtype=np.int64) if halt is None else halt
         floors = Floors(np.zeros((min(steps, FLOOR_MOVES), states)), np.zeros(states))
-        kernels.bounds.least_reach(chains.rows, order, count, pairs, first, chains.initial, *floors, stop)
-        kernels.bounds.mix(chains.rows, chains.initial, order, count, pairs, first, moves, np.zeros(2), stop)
+        kernels.search.bounds.least_reach(chains.rows, order, count, pairs, first, chains.initial, *floors, stop)
+        kernels.search.bounds.mix(chains.rows, chains.initial, order, count, pairs, first, moves, np.zeros(2), stop)
         return cls(chains, order[:count].copy(), pairs[:used].copy(), first[: count + 1].copy(), moves, floors)
 
     def at(self, problem: Problem, scale: float) -> float:
@@ -51,7 +51,7 @@ class MixingBound:
         terms, guesses = np.empty(len(self.pairs)), np.empty(len(self.pairs))
         states = np.zeros(self.chains.shape[1], dtype=np.int64)
         states[: len(self.order)] = self.order
-        found = kernels.bounds.bound(
+        found = kernels.search.bounds.bound(
             self.chains.rows,
             problem,
             self.floors,

@@ -5,7 +5,6 @@ from math import inf
 from pathlib import Path
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
-from warnings import catch_warnings, simplefilter
 
 import highspy
 import numpy as np
@@ -14,24 +13,31 @@ import scipy
 from numpy.typing import ArrayLike
 
 from amdp.arrays import Floats, floats
-from amdp.errors import InvalidInput
-from amdp.kernels.searches import Problem
+from amdp.kernels.search.state import Problem
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.apart import Ended, Tell
 from amdp.oracles.base import Planner
-from amdp.oracles.markov.pulp_program import SOLVERS
-from amdp.oracles.solving import require_limits
+from amdp.oracles.pulp_solvers import bundled_cbc, require_solver
+from amdp.oracles.solving import require_limits, require_model_suffix
+from amdp.oracles.stationary.chains import Chains, is_stationary
+from amdp.oracles.stationary.clock import SearchClock
 from amdp.oracles.stationary.examination import Examination
-from amdp.oracles.stationary.formulations import require_suffix
 from amdp.oracles.stationary.local_search import FEW_STARTS, descents
-from amdp.oracles.stationary.planning import Chains, Found, Policy, Search, StationaryPlanner, Watch, is_stationary
+from amdp.oracles.stationary.mixed_solvers import (
+    ABSOLUTE_GAP,
+    ACCURACY,
+    HIGHS_ACCURACY,
+    HIGHS_OPTIONS,
+    SOLVER_TIME,
+    chosen_policy,
+)
+from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.rounding import Rounded
+from amdp.oracles.stationary.search import Search, SearchResult
 
-ACCURACY = 1e-8  # as in `amdp.oracles.stationary.milp`, as is the next line
-SHARE = 0.9  # of the time for the solver; the rest is to examine what it claims
 CBC_OPTIONS = [
     *(f"{kind}Tolerance {ACCURACY:g}" for kind in ("primal", "dual", "integer")),
-    "allowableGap 1e-10",
+    f"allowableGap {ABSOLUTE_GAP:g}",
     "increment 1e-10",  # by itself CBC leaves policies that are cheaper by less than 1e-5
     "preprocess off",
 ]
@@ -54,8 +60,7 @@ class PulpMixedProgram:
 
     def __post_init__(self) -> None:
         require_limits(self.seconds, self.gap, self.threads)
-        if self.solver not in SOLVERS:
-            raise InvalidInput(f"{self.solver!r}; PuLP is asked for one of {', '.join(SOLVERS)}", "solver")
+        require_solver(self.solver)
 
     def supports(self, domain: Domain) -> bool:
         """Stationary policies over a kernel."""
@@ -67,7 +72,7 @@ class PulpMixedProgram:
 
     def export(self, domain: StationaryPolicies, cost: ArrayLike, path: str | Path) -> None:
         """Write the model for one `cost` `[t, s, a]` to a `.lp` or `.mps` file."""
-        require_suffix(path)
+        require_model_suffix(path)
         planner = self.bind(domain)
         assert isinstance(planner, StationaryPlanner)
         checked = np.ascontiguousarray(planner.checked(floats("cost", cost, "hsa")[None])[0])
@@ -91,23 +96,23 @@ class _Pulp(Search):
         self._examination = Examination(chains)
         self.name = f"PuLP {pulp.__version__} with {settings.solver}"
 
-    def _one(self, problem: Problem, watch: Watch) -> Found:
-        incumbent, _ = descents(self._chains, problem, FEW_STARTS, watch)
+    def _solve_one(self, problem: Problem, clock: SearchClock) -> SearchResult:
+        incumbent, _ = descents(self._chains, problem, FEW_STARTS, clock)
         markov = self._chains.markov_bound(problem.costs)
-        if watch.expired:
-            return Found(incumbent, markov, note="no time was left for the solver")
+        if clock.expired:
+            return SearchResult(incumbent, markov, note="no time was left for the solver")
         try:
-            given = Rounded.of(self._chains, problem.costs), self._settings, SHARE * watch.left
-            answer: Answer = watch.apart(solve_written, *given, tell=lambda: None)
+            given = Rounded.of(self._chains, problem.costs), self._settings, SOLVER_TIME * clock.left
+            answer: Answer = clock.apart(solve_written, *given, tell=lambda: None)
         except Ended:
-            return Found(incumbent, markov, note="stopped at a limit")
+            return SearchResult(incumbent, markov, note="stopped at a limit")
         if answer.choices is None:
-            return Found(incumbent, markov, note=answer.status)
+            return SearchResult(incumbent, markov, note=answer.status)
         # Solvers may take choices that are whole only within their tolerances.
-        policy = self._chains.cheaper(problem, _policy(self._chains, answer.choices), incumbent)
+        policy = self._chains.cheaper(problem, chosen_policy(self._chains, answer.choices), incumbent)
         if not answer.optimal:
-            return Found(policy, markov, note="stopped at a limit")
-        return self._examination.judged(Found(policy, answer.bound), problem, watch, self._settings.solver)
+            return SearchResult(policy, markov, note="stopped at a limit")
+        return self._examination.judged(SearchResult(policy, answer.bound), problem, clock, self._settings.solver)
 
 
 def solve_written(model: Rounded, settings: PulpMixedProgram, seconds: float, tell: Tell) -> Answer:
@@ -166,28 +171,10 @@ def written(model: Rounded) -> tuple[Any, dict[tuple[int, int, int], Any], dict[
     return program, x, choice
 
 
-def _policy(chains: Chains, choices: Floats) -> Policy:
-    _, states, actions = chains.shape
-    return np.asarray(choices.reshape(states, actions).argmax(axis=1), dtype=np.int64)
-
-
 def _command(settings: PulpMixedProgram, seconds: float) -> Any:
     limit = None if seconds == inf else seconds
     if settings.solver == "CBC":
-        with catch_warnings():
-            simplefilter("ignore", DeprecationWarning)  # the bundled CBC is there until PuLP 4, which is excluded
-            return pulp.PULP_CBC_CMD(
-                msg=False, timeLimit=limit, threads=settings.threads, gapRel=0.0, presolve=False, options=CBC_OPTIONS
-            )
-    return pulp.HiGHS(
-        msg=False,
-        timeLimit=limit,
-        threads=settings.threads,
-        gapRel=0.0,
-        gapAbs=1e-10,
-        mip_feasibility_tolerance=ACCURACY,
-        primal_feasibility_tolerance=ACCURACY,
-        dual_feasibility_tolerance=ACCURACY,
-        presolve="off",
-        small_matrix_value=1e-12,
-    )
+        options = {"gapRel": 0.0, "presolve": False, "options": CBC_OPTIONS}
+        return bundled_cbc(pulp.PULP_CBC_CMD, timeLimit=limit, threads=settings.threads, **options)
+    options = {"gapRel": 0.0, "gapAbs": ABSOLUTE_GAP, **HIGHS_OPTIONS, **HIGHS_ACCURACY}
+    return pulp.HiGHS(msg=False, timeLimit=limit, threads=settings.threads, **options)

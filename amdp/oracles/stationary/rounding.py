@@ -25,7 +25,7 @@ import scipy
 
 from amdp.arrays import Floats, one_hot, require_room
 from amdp.model.segments import Shape
-from amdp.oracles.stationary.planning import Chains, Policy
+from amdp.oracles.stationary.chains import Chains, Policy
 
 LEAST_CHANCE = 1e-9  # smaller entries are lost among the tolerances of solvers
 LEAST_CAP = 1e-6  # a larger cap than needed stays valid, and solvers can tell it from 0

@@ -9,8 +9,9 @@ from amdp import Kernel, Plan, StationaryPolicies, Status, bind, kernels, oracle
 from amdp.arrays import Floats
 from amdp.oracles.base import PlanningOracle
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
+from amdp.oracles.stationary.chains import Chains
 from amdp.oracles.stationary.mixing_bound import SCALES
-from amdp.oracles.stationary.planning import Chains, StationaryPlanner
+from amdp.oracles.stationary.planning import StationaryPlanner
 from benchmarks.brute_force import plain_costs, plain_optimum
 from benchmarks.stationary_worlds import FAMILIES, LOSSES, world
 
@@ -140,7 +141,7 @@ def test_settling_ties_looks_at_states_that_a_new_action_leads_to() -> None:
     cost = np.zeros((10, 2, 2))
     cost[:, 1, 0] = 1.0
     policy = np.array([1, 1])
-    kernels.chains.settle(chains.rows, chains.pose(cost), policy, 1e-12)
+    kernels.search.chains.settle(chains.rows, chains.pose(cost), policy, 1e-12)
     assert chains.value(chains.pose(cost), policy) == 0.0
     assert policy.tolist() == [1, 0]
 

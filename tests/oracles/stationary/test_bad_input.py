@@ -99,8 +99,8 @@ def test_settings_that_mean_nothing_are_refused(name: str, options: dict[str, ob
     ("family", "shape", "choice"),
     [
         ("deterministic", (50, 6, 2), "chose cycles: every move is certain"),
-        ("river", (50, 12, 2), "chose enumeration: 13 policies differ where they come"),
-        ("dense", (50, 9, 3), "chose branch-and-bound: more than 2000 policies differ where they come"),
+        ("river", (50, 12, 2), "chose enumeration: 13 policies are distinct on reachable states"),
+        ("dense", (50, 9, 3), "chose branch-and-bound: more than 2000 policies are distinct on reachable states"),
     ],
 )
 def test_auto_says_what_it_chose_and_why(family: str, shape: tuple[int, int, int], choice: str) -> None:

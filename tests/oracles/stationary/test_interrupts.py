@@ -12,7 +12,7 @@ import pytest
 
 from amdp import Status, bind, oracle
 from amdp.oracles import apart
-from amdp.oracles.stationary.planning import Progress
+from amdp.oracles.stationary.clock import Progress
 from benchmarks.brute_force import plain_optimum
 from benchmarks.stationary_worlds import world
 
@@ -25,7 +25,8 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the backgro
 import numpy as np
 from amdp import bind, kernels, oracle
 from amdp.oracles import apart
-from amdp.oracles.stationary import planning
+from amdp.oracles.stationary.chains import Chains
+from amdp.oracles.stationary import clock
 from amdp.oracles.interrupts import interruptible
 from amdp.oracles.stationary.enumeration import Table
 from amdp.oracles.stationary.mixing_bound import MixingBound
@@ -47,24 +48,24 @@ def solve(name, family, shape, **options):
 
 def table(shape):
     small, _ = world("rare", "noise", (4, 3, 3), np.random.default_rng(0))
-    Table.of(planning.Chains.of(small), 100, 2**20)
+    Table.of(Chains.of(small), 100, 2**20)
     domain, _ = world("rare", "noise", shape, np.random.default_rng(1))
     listed = bind(oracle("enumeration", table=2**50), domain).search
-    return lambda: listed.horizon(2, planning.Watch(np.inf, None))
+    return lambda: listed.horizon(2, clock.SearchClock(np.inf, None))
 
 def mixing(shape):
     small, _ = world("sparse", "noise", (4, 3, 3), np.random.default_rng(0))
-    MixingBound.of(planning.Chains.of(small))
+    MixingBound.of(Chains.of(small))
     domain, _ = world("sparse", "noise", shape, np.random.default_rng(1))
-    watch, chains = planning.Watch(np.inf, None), planning.Chains.of(domain)
+    watch, chains = clock.SearchClock(np.inf, None), Chains.of(domain)
     assert chains.is_long
     return lambda: interruptible(lambda: MixingBound.of(chains, halt=watch.halt), watch.interrupt)
 
 def count(shape):
     small, _ = world("dense", "noise", (4, 3, 3), np.random.default_rng(0))
-    planning.Chains.of(small).count_closed(100)
+    Chains.of(small).count_closed(100)
     domain, _ = world("dense", "noise", shape, np.random.default_rng(1))
-    return lambda: planning.Chains.of(domain).count_closed(10**12)
+    return lambda: Chains.of(domain).count_closed(10**12)
 
 work = {work}
 {phase}
@@ -77,17 +78,17 @@ except KeyboardInterrupt:
 """
 
 PHASES = {
-    "milp": ('solve("milp", "dense", (200, 14, 3))', 'say("run_apart", planning)'),
-    "milp, value": ('solve("milp", "dense", (200, 14, 3), formulation="value")', 'say("run_apart", planning)'),
-    "milp-pulp, HiGHS": ('solve("milp-pulp", "dense", (200, 14, 3))', 'say("run_apart", planning)'),
-    "milp-pulp, CBC": ('solve("milp-pulp", "dense", (200, 14, 3), solver="CBC")', 'say("run_apart", planning)'),
-    "descents": ('solve("local-search", "sparse", (5000, 200, 4))', 'say("descend", kernels.chains)'),
-    "mixing": ("mixing((20, 200, 100))", 'say("mix", kernels.bounds)'),
-    "branch and bound": ('solve("branch-and-bound", "sparse", (300, 40, 3))', 'say("grow", kernels.trees)'),
-    "cycles": ('solve("cycles", "deterministic", (1000, 60, 4))', 'say("explore", kernels.cycles)'),
-    "enumeration": ('solve("enumeration", "rare", (2000, 16, 3), limit=10**9)', 'say("grow", kernels.trees)'),
-    "table": ("table((10**6, 10, 3))", 'say("rest", kernels.tables)'),
-    "counting": ("count((50, 40, 3))", 'say("list_closed", kernels.trees)'),
+    "milp": ('solve("milp", "dense", (200, 14, 3))', 'say("run_apart", clock)'),
+    "milp, value": ('solve("milp", "dense", (200, 14, 3), formulation="value")', 'say("run_apart", clock)'),
+    "milp-pulp, HiGHS": ('solve("milp-pulp", "dense", (200, 14, 3))', 'say("run_apart", clock)'),
+    "milp-pulp, CBC": ('solve("milp-pulp", "dense", (200, 14, 3), solver="CBC")', 'say("run_apart", clock)'),
+    "descents": ('solve("local-search", "sparse", (5000, 200, 4))', 'say("descend", kernels.search.chains)'),
+    "mixing": ("mixing((20, 200, 100))", 'say("mix", kernels.search.bounds)'),
+    "branch and bound": ('solve("branch-and-bound", "sparse", (300, 40, 3))', 'say("grow", kernels.search.trees)'),
+    "cycles": ('solve("cycles", "deterministic", (1000, 60, 4))', 'say("explore", kernels.search.cycles)'),
+    "enumeration": ('solve("enumeration", "rare", (2000, 16, 3), limit=10**9)', 'say("grow", kernels.search.trees)'),
+    "table": ("table((10**6, 10, 3))", 'say("rest", kernels.search.tables)'),
+    "counting": ("count((50, 40, 3))", 'say("list_closed", kernels.search.trees)'),
 }
 
 

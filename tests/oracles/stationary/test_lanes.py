@@ -5,8 +5,8 @@ import pytest
 
 from amdp import StationaryPolicies, kernels
 from amdp.arrays import Floats
-from amdp.oracles.stationary.enumeration import Table, count_closed
-from amdp.oracles.stationary.planning import Chains
+from amdp.oracles.stationary.chains import Chains
+from amdp.oracles.stationary.enumeration import Table
 from benchmarks.brute_force import plain_costs, plain_optimum
 from benchmarks.stationary_worlds import FAMILIES, world
 
@@ -16,10 +16,12 @@ def cheapest_below(domain: StationaryPolicies, cost: Floats, ceiling: float) -> 
     steps, states, actions = domain.shape
     chains = Chains(domain.dynamics, domain.initial)
     everything, order = np.ones((states, actions), dtype=bool), np.zeros(states, dtype=np.int64)
-    count = kernels.chains.reached(chains.rows, everything, domain.initial, steps, order)
+    count = kernels.search.chains.reached(chains.rows, everything, domain.initial, steps, order)
     policy, work = np.zeros(states, dtype=np.int64), np.zeros(2)
     problem, lanes = chains.pose(cost), actions**count
-    found = kernels.lanes.cheapest_lane(chains.rows, problem, everything, order, count, lanes, ceiling, policy, work)
+    found = kernels.search.lanes.cheapest_lane(
+        chains.rows, problem, everything, order, count, lanes, ceiling, policy, work
+    )
     return float(found), policy
 
 
@@ -56,7 +58,7 @@ def test_closed_policies_are_counted_once_each(family: str) -> None:
             for _ in range(steps - 1):
                 comes = comes | np.any([rows[s, policy[s]] > 0 for s in range(4) if comes[s]], axis=0)
             distinct.add(tuple(a if there else -1 for a, there in zip(policy, comes, strict=True)))
-        assert count_closed(Chains(domain.dynamics, 0), 1000) == len(distinct)
+        assert Chains(domain.dynamics, 0).count_closed(1000) == len(distinct)
 
 
 def test_the_table_of_fast_mixing_chains_is_short_and_right() -> None:

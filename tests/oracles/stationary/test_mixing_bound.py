@@ -5,8 +5,8 @@ import pytest
 
 from amdp import Kernel, StationaryPolicies
 from amdp.arrays import Floats
+from amdp.oracles.stationary.chains import Chains
 from amdp.oracles.stationary.mixing_bound import SCALES, MixingBound
-from amdp.oracles.stationary.planning import Chains
 from benchmarks.brute_force import plain_costs, plain_optimum
 from benchmarks.stationary_worlds import FAMILIES, LOSSES, world
 

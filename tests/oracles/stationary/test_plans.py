@@ -9,8 +9,8 @@ import pytest
 
 from amdp import InvalidInput, Plans, bind, kernels
 from amdp.arrays import Costs, step_major
+from amdp.oracles.stationary.chains import Chains
 from amdp.oracles.stationary.enumeration import Table
-from amdp.oracles.stationary.planning import Chains
 from benchmarks.brute_force import every_policy, plain_costs, plain_optimum
 from benchmarks.stationary_worlds import FAMILIES, world
 
@@ -59,7 +59,7 @@ def test_the_first_steps_and_the_sums_of_the_others_are_right(head: int, n: int)
     costs = np.random.default_rng(42).laplace(size=(300, n, 5))
     kept, tails = np.empty((n, head, 5)), np.empty((n, head + 1, 5))
     spans, peaks = np.empty((n, head + 2)), np.empty((n, 5))
-    kernels.chains.pose(costs.reshape(300, -1), kept, tails, spans, peaks)
+    kernels.search.chains.pose(costs.reshape(300, -1), kept, tails, spans, peaks)
     rest = np.concatenate([costs[::-1].cumsum(axis=0)[::-1], np.zeros((1, n, 5))])
     np.testing.assert_array_equal(kept, costs[:head].swapaxes(0, 1))
     np.testing.assert_allclose(tails, rest[: head + 1].swapaxes(0, 1), atol=1e-11)

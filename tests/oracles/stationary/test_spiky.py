@@ -5,11 +5,14 @@ import pytest
 
 from amdp import Kernel, StationaryPolicies, Status, bind, oracle
 from amdp.arrays import Floats
-from amdp.kernels.searches import Problem
+from amdp.kernels.search.state import Problem
 from amdp.oracles.stationary import examination, milp, pulp_program
+from amdp.oracles.stationary.chains import Chains
+from amdp.oracles.stationary.clock import SearchClock
 from amdp.oracles.stationary.examination import Examination
-from amdp.oracles.stationary.planning import Chains, Found, StationaryPlanner, Watch
+from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.rounding import LEAST_CHANCE, Rounded
+from amdp.oracles.stationary.search import SearchResult
 from benchmarks.brute_force import every_policy, plain_costs, plain_optimum
 from benchmarks.stationary_worlds import world
 from benchmarks.studies.spiky import PROGRAMS, counted, lies, spiky
@@ -60,7 +63,7 @@ def test_in_the_rounded_model_no_policy_costs_more_and_few_chances_cost_less() -
     assert cut > 20
 
 
-def claimed(bound: float, note: str = "") -> tuple[Found, Chains, Problem, float, float]:
+def claimed(bound: float, note: str = "") -> tuple[SearchResult, Chains, Problem, float, float]:
     """A claim about a small world, the world, its optimum and its bound of Markov policies; all for scaled costs."""
     domain, cost = world("dense", "noise", (6, 3, 2), np.random.default_rng(6))
     cost = cost / np.abs(cost).max()
@@ -68,12 +71,12 @@ def claimed(bound: float, note: str = "") -> tuple[Found, Chains, Problem, float
     problem = chains.pose(np.ascontiguousarray(cost))
     best = plain_optimum(domain, cost)
     dearest = every_policy(domain)[plain_costs(domain, cost, every_policy(domain)).argmax()]
-    return Found(dearest, best + bound, note=note), chains, problem, best, chains.markov_bound(problem.costs)
+    return SearchResult(dearest, best + bound, note=note), chains, problem, best, chains.markov_bound(problem.costs)
 
 
 def test_a_bound_that_a_policy_undercuts_is_rejected_and_reported() -> None:
     claim, chains, problem, best, markov = claimed(1e-6)
-    found = Examination(chains).judged(claim, problem, Watch(np.inf, None), "HiGHS")
+    found = Examination(chains).judged(claim, problem, SearchClock(np.inf, None), "HiGHS")
     assert found.bound == markov < best
     assert chains.value(problem, found.policy) == pytest.approx(best, abs=1e-12)
     assert found.note.startswith("rejected the bound of HiGHS")
@@ -82,7 +85,7 @@ def test_a_bound_that_a_policy_undercuts_is_rejected_and_reported() -> None:
 @pytest.mark.parametrize("below", [0.0, 1e-7])
 def test_a_bound_that_holds_is_confirmed_as_it_is(below: float) -> None:
     claim, chains, problem, best, _ = claimed(-below)
-    found = Examination(chains).judged(claim, problem, Watch(np.inf, None), "HiGHS")
+    found = Examination(chains).judged(claim, problem, SearchClock(np.inf, None), "HiGHS")
     assert found.bound == pytest.approx(best - below, abs=1e-12)
     assert ("rounded" in found.note) == (below > 0.0)
 
@@ -90,7 +93,7 @@ def test_a_bound_that_holds_is_confirmed_as_it_is(below: float) -> None:
 def test_a_bound_that_is_not_confirmed_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(examination, "NODES", 0)
     claim, chains, problem, best, markov = claimed(0.0)
-    found = Examination(chains).judged(claim, problem, Watch(np.inf, None), "CBC")
+    found = Examination(chains).judged(claim, problem, SearchClock(np.inf, None), "CBC")
     assert markov <= found.bound < best
     assert found.note == "the bound of CBC was not confirmed in 0 nodes"
 
@@ -103,7 +106,7 @@ def test_a_solver_that_errs_ends_feasible(name: str, monkeypatch: pytest.MonkeyP
         "milp": milp.Answer("Optimal", optimal=True, failed=False, bound=100.0, nodes=1, choices=choices),
         "milp-pulp": pulp_program.Answer("Optimal", optimal=True, bound=100.0, choices=choices),
     }
-    monkeypatch.setattr(Watch, "apart", lambda *given, tell: wrong[name])
+    monkeypatch.setattr(SearchClock, "apart", lambda *given, tell: wrong[name])
     planner = bind(oracle(name), domain)
     assert isinstance(planner, StationaryPlanner)
     plan = planner.minimize(cost[None])[0]

@@ -5,10 +5,10 @@ import pytest
 
 from amdp import kernels
 from amdp.arrays import Bools, Floats
-from amdp.kernels.searches import Tree
+from amdp.kernels.search.state import Tree
 from amdp.oracles.stationary.branch_and_bound import new_tree
+from amdp.oracles.stationary.chains import Chains
 from amdp.oracles.stationary.mixing_bound import SCALES, MixingBound
-from amdp.oracles.stationary.planning import Chains
 from benchmarks.brute_force import every_policy, plain_costs
 from benchmarks.stationary_worlds import FAMILIES, world
 
@@ -47,5 +47,5 @@ def test_no_node_is_bounded_above_its_best_policy(family: str, inherited: str, i
             tree.mixing[0], tree.work[0] = mixing.moves, ALWAYS
             tree.bounds[0] = -np.inf if inherited == "nothing" else paid.min() - 1e-9
             for _ in range(40):
-                kernels.trees.grow(chains.rows, problem, mixing.floors, tree, SCALES, 6, 1)
+                kernels.search.trees.grow(chains.rows, problem, mixing.floors, tree, SCALES, 6, 1)
                 assert_bounds_hold(tree, policies, paid)

@@ -3,8 +3,8 @@
 import numpy as np
 from numba import uintp
 
-from amdp.kernels.chains import move
 from amdp.kernels.compiling import ANY_ORDER, entry
+from amdp.kernels.search.chains import move
 
 # Sums of a row may be taken in any order: the compiler then adds several entries at once.
 _fast = entry(ANY_ORDER, nogil=True)

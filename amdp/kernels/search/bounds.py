@@ -6,8 +6,8 @@ of state `i` begin at `first[i]`. See docs/stationary-oracles.md for the mathema
 
 import numpy as np
 
-from amdp.kernels.chains import expected, spread
 from amdp.kernels.compiling import ANY_ORDER, entry
+from amdp.kernels.search.chains import expected, spread
 
 SWEEPS = 256  # of value iteration in the constant tail, and again of the damped kind
 COUPLED = 0.1  # a coupling that fails less often is iterated by multiplication

@@ -3,8 +3,8 @@
 import numpy as np
 from numba import uintp
 
-from amdp.kernels.chains import width
 from amdp.kernels.compiling import ANY_ORDER, entry
+from amdp.kernels.search.chains import width
 
 PATIENCE = 8  # steps between two looks whether lanes have become stationary
 

@@ -6,10 +6,10 @@ these lead to are ever branched on.
 
 import numpy as np
 
-from amdp.kernels.bounds import bound, copy, list_pairs, mix
-from amdp.kernels.chains import choices, reached, width
 from amdp.kernels.compiling import ANY_ORDER, entry
-from amdp.kernels.lanes import cheapest_lane
+from amdp.kernels.search.bounds import bound, copy, list_pairs, mix
+from amdp.kernels.search.chains import choices, reached, width
+from amdp.kernels.search.lanes import cheapest_lane
 
 CHEAP = 0.02  # a bound that takes less of the work of trying all policies of a node is always computed
 RETRY = 64  # nodes after which a bound that did not pay is tried again

@@ -1,0 +1,123 @@
+"""A homogeneous kernel and a start, in the form that all searches over stationary policies share."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amdp import kernels
+from amdp.arrays import Floats
+from amdp.kernels.rows import SparseRows
+from amdp.kernels.search.state import Problem
+from amdp.model.domains import Domain, StationaryPolicies
+from amdp.model.segments import Shape
+from amdp.model.transitions import SingleKernel
+from amdp.oracles.interrupts import interruptible
+from amdp.oracles.stationary.problems import LANES, scaled_problems
+
+ROW_SUM_ROUNDING = 1e-13  # rows that sum to 1 as well as this are taken as exact
+LONG_PRODUCTS = 1e7  # above so many products, a single compiled call may outlast a person's patience
+
+Policy = NDArray[np.int64]  # [s]
+
+
+def is_stationary(domain: Domain) -> bool:
+    """Whether a domain is that of stationary policies over a kernel, which the oracles of this folder solve."""
+    return isinstance(domain, StationaryPolicies) and isinstance(domain.dynamics, SingleKernel)
+
+
+@dataclass(frozen=True, eq=False)
+class Chains:
+    """A homogeneous kernel and a start, as the compiled searches read them."""
+
+    kernel: SingleKernel
+    initial: int
+
+    @classmethod
+    def of(cls, domain: StationaryPolicies) -> "Chains":
+        """The chains of a domain, made once: those who choose a method and the method itself all ask for them."""
+        if domain not in _CHAINS_OF:
+            _CHAINS_OF[domain] = cls(domain.dynamics, domain.initial)
+        return _CHAINS_OF[domain]
+
+    @property
+    def shape(self) -> Shape:
+        """Steps, states, actions."""
+        return self.kernel.shape
+
+    @cached_property
+    def rows(self) -> SparseRows:
+        """The rows by their positive entries."""
+        matrix = self.kernel.matrix(0)
+        if isinstance(matrix, np.ndarray):
+            pairs, successors = np.nonzero(matrix)
+            chances = matrix[pairs, successors]
+        else:
+            positive = matrix.data > 0.0
+            pairs = np.repeat(np.arange(matrix.shape[0]), matrix.indptr[1:] - matrix.indptr[:-1])[positive]
+            successors, chances = matrix.indices[positive], matrix.data[positive]
+        starts = pairs.searchsorted(np.arange(matrix.shape[0] + 1))
+        return SparseRows(starts[None], successors.astype(np.int32), chances)
+
+    @cached_property
+    def successors(self) -> NDArray[np.int64]:
+        """How many states each pair can lead to, `[s * a]`."""
+        counts: NDArray[np.int64] = np.diff(self.rows.starts[0])
+        return counts
+
+    @cached_property
+    def defect(self) -> float:
+        """By how much a row misses the sum 1; 0 if by rounding only."""
+        pairs = np.repeat(np.arange(len(self.successors)), self.successors)
+        sums = np.bincount(pairs, self.rows.chances, len(self.successors))
+        missed = float(np.abs(sums[self.successors > 0] - 1.0).max(initial=0.0))
+        return missed if missed > ROW_SUM_ROUNDING else 0.0
+
+    def count_closed(self, limit: int) -> int:
+        """The number of stationary policies that are distinct on the states they reach; `limit + 1` if it is more."""
+        if limit not in self._counts:
+            steps, states, actions = self.shape
+            nowhere, halt = np.empty((0, states), dtype=np.int64), np.zeros(1, dtype=np.int64)
+            given = self.rows, actions, self.initial, steps, limit, nowhere, halt
+            count = interruptible(lambda: kernels.search.trees.list_closed(*given), lambda: halt.fill(1), inf)
+            self._counts[limit] = int(count)
+        return self._counts[limit]
+
+    @cached_property
+    def is_long(self) -> bool:
+        """Whether a round of a descent, or the coupling of all pairs of states, takes many products."""
+        steps, states, actions = self.shape
+        return states * (steps * self.rows.chances.size + 4_000 * states * actions**2) > LONG_PRODUCTS
+
+    @cached_property
+    def _counts(self) -> dict[int, int]:
+        return {}
+
+    def pose(self, cost: Floats, lanes: int = LANES) -> Problem:
+        """A problem for costs `[t, s, a]` of size at most 1, without a limit of time."""
+        no_limit = np.zeros(1, dtype=np.int64)
+        (problem,) = scaled_problems(self.initial, cost[None], len(cost), no_limit, scale=1.0).problems
+        return problem._replace(lanes=lanes)
+
+    def value(self, problem: Problem, policy: Policy) -> float:
+        """The cost of one policy over all steps."""
+        return float(kernels.search.chains.value(self.rows, problem, policy))
+
+    def cheaper(self, problem: Problem, first: Policy, second: Policy) -> Policy:
+        """The cheaper of two policies; the first if they cost the same."""
+        return second if self.value(problem, second) < self.value(problem, first) else first
+
+    def markov_values(self, cost: Floats) -> Floats:
+        """The cost still to come `[t, s]` of the best policy that may choose by step as well: backward induction."""
+        values: Floats = self.kernel.cheapest(cost[None]).values[0]
+        return values
+
+    def markov_bound(self, cost: Floats) -> float:
+        """The cost of that policy: no stationary one is cheaper."""
+        return float(self.markov_values(cost)[0, self.initial])
+
+
+_CHAINS_OF: WeakKeyDictionary[StationaryPolicies, Chains] = WeakKeyDictionary()
