@@ -184,6 +184,7 @@ def _confidence_set(shape: Shape, length: int, radius: str, scale: float) -> Dyn
     """All kernels, in sets that narrow as their transitions are seen."""
     if radius == L1:
         ball = L1Ball.vacuous(shape, length)
+        assert ball.log_term is not None
         return replace(ball, log_term=scale**2 * ball.log_term)  # the radius is a multiple of its root
     return BernsteinBox.vacuous(shape, RADII[radius](shape, length, scale=scale))
 

@@ -26,6 +26,7 @@ from amdp.losses import uniform
 from amdp.model.confidence import BernsteinBox, Radius
 from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
 from amdp.model.entrance import entrance
+from amdp.model.l1_ball import L1Ball
 from amdp.model.segments import Segment
 from amdp.model.transitions import Kernel
 from amdp.oracles.base import describe
@@ -141,6 +142,7 @@ def _samples(recipe: Recipe) -> list[_Sample]:
     candidates = [
         _sample(recipe, Episodic(kernel), MarkovPolicies(kernel), EPISODES),
         _sample(recipe, Episodic(kernel), MarkovPolicies(box), EPISODES),
+        _sample(recipe, Episodic(kernel), MarkovPolicies(L1Ball.vacuous(SHAPE, EPISODES)), EPISODES),
         _sample(recipe, Stepwise(communicating), StationaryPolicies(communicating), STREAM_STEPS),
         _sample(recipe, Stepwise(ergodic), StationaryPolicies(ergodic), STREAM_STEPS),
         _sample(recipe, Stepwise(entered, 3), StationaryPolicies(entered, 3), STREAM_STEPS),

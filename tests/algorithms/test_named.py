@@ -24,6 +24,7 @@ from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunS
 from amdp.game.arenas import Episodic
 from amdp.game.loop import ArenaGame, play
 from amdp.game.seeding import Streams
+from amdp.model.l1_ball import L1Ball
 
 K = 30
 KNOWN_ONLY = {"o-reps", "o-reps-full", "hedge", "o-ssp"}
@@ -33,12 +34,16 @@ WORLD = instances.build("tiny")
 BOX = MarkovPolicies(BernsteinBox.vacuous(WORLD.shape, Radius.paper(WORLD.shape, K, scale=0.05)), WORLD.initial)
 
 
-NAMES = [name for name in registry.names(GROUP) if name not in OF_STREAMS]
+OVER_BALLS = {"uc-o-reps"}
+BALL = MarkovPolicies(L1Ball.vacuous(WORLD.shape, K), WORLD.initial)
+NAMES = [name for name in registry.names(GROUP) if name not in OF_STREAMS | OVER_BALLS]
 
 
 @pytest.mark.parametrize(
     ("name", "domain"),
-    [(name, WORLD.domain) for name in NAMES] + [(name, BOX) for name in NAMES if name not in KNOWN_ONLY],
+    [(name, WORLD.domain) for name in NAMES]
+    + [(name, BOX) for name in NAMES if name not in KNOWN_ONLY]
+    + [(name, BALL) for name in OVER_BALLS],
     ids=lambda value: value if isinstance(value, str) else type(value.dynamics).__name__,
 )
 def test_every_learner_plays(name: str, domain: MarkovPolicies) -> None:
