@@ -13,11 +13,11 @@ from amdp.kernels.products import multiply
 from amdp.kernels.rows import DenseRows, IntervalRows, SparseRows
 
 LANES = 64  # solves that the sparse sweep carries side by side
-TILE = 512  # rows that it carries with them: both sides of the turn stay in the cache
-PAD = 8  # unused entries a line: lengths that are powers of two crowd into few sets of the cache
-BLOCK = 256  # positions whose chosen actions wait as floats: an integer store inside stops vectorization
-TIE = 1e-13  # relative to the least cost to come: actions that differ from it by less differ by rounding
-ROWS = 64  # rows of a box whose budgets are spent side by side
+ROW_TILE = 512  # rows that it carries with them: both sides of the turn stay in the cache
+LINE_PADDING = 8  # unused entries a line: lengths that are powers of two crowd into few sets of the cache
+ACTION_BLOCK = 256  # positions whose chosen actions wait as floats: an integer store inside stops vectorization
+TIE_TOLERANCE = 1e-13  # relative to the least cost to come: actions that differ from it by less differ by rounding
+BOX_ROWS = 64  # rows of a box whose budgets are spent side by side
 
 # No reassociation: a sum is taken in one order, whatever the compiler makes of the loop around it.
 _entry = entry(FUSED)
@@ -52,10 +52,10 @@ def _choose_among(later, costs, values, actions, n_actions, unrolled):
     The first action that costs no more than rounding above the least is chosen. A cost that is NaN or infinite makes
     the value NaN, whether or not it is chosen.
     """
-    chosen = np.empty(BLOCK)
+    chosen = np.empty(ACTION_BLOCK)
     count = len(unrolled) if len(unrolled) > 0 else n_actions
-    for low in range(0, values.size, BLOCK):
-        width = min(BLOCK, values.size - low)
+    for low in range(0, values.size, ACTION_BLOCK):
+        width = min(ACTION_BLOCK, values.size - low)
         for j in range(width):
             # Unsigned offsets spare the test for negative indices, which would stop vectorization.
             at = uintp(low) + uintp(j)
@@ -66,7 +66,7 @@ def _choose_among(later, costs, values, actions, n_actions, unrolled):
                 q = later[first + uintp(a)] + costs[first + uintp(a)]
                 met += q
                 least = q if q < least else least
-            ceiling = least + TIE * abs(least)
+            ceiling = least + TIE_TOLERANCE * abs(least)
             best = least
             action = 0.0
             for below in range(count):
@@ -122,9 +122,9 @@ def spend(lower, width, budget, order, values, out):
     All rows of a block advance together, so that the loop over rows vectorizes; a block ends with its budgets.
     """
     multiply(values, lower, out)
-    left = np.empty(ROWS)
-    for low in range(0, out.size, ROWS):
-        count = min(ROWS, out.size - low)
+    left = np.empty(BOX_ROWS)
+    for low in range(0, out.size, BOX_ROWS):
+        count = min(BOX_ROWS, out.size - low)
         for b in range(count):
             left[b] = budget[uintp(low) + uintp(b)]
         for j in range(order.size):
@@ -223,11 +223,11 @@ def _cheapest_sparse(rows, costs, by_step, actions, values):
     n_actions = costs.shape[3]
     groups = (n + LANES - 1) // LANES
     lanes = (n + groups - 1) // groups
-    tile = max(1, TILE // n_actions)
+    tile = max(1, ROW_TILE // n_actions)
     old = np.zeros((states, lanes))
     new = np.zeros((states, lanes))
-    by_row = np.zeros((tile * n_actions, lanes + PAD))
-    later = np.zeros((lanes, tile * n_actions + PAD))
+    by_row = np.zeros((tile * n_actions, lanes + LINE_PADDING))
+    later = np.zeros((lanes, tile * n_actions + LINE_PADDING))
     for low in range(0, n, lanes):
         high = min(n, low + lanes)
         later[:] = 0.0
@@ -321,7 +321,9 @@ def follow(rows, costs, by_step, wanted, slack, actions, values, shortfall):
                     met += q
                     least = q if q < least else least
                 free_action = 0
-                while later[s * n_actions + free_action] + now[s * n_actions + free_action] > least + TIE * abs(least):
+                while later[s * n_actions + free_action] + now[
+                    s * n_actions + free_action
+                ] > least + TIE_TOLERANCE * abs(least):
                     free_action += 1
                 free_value = later[s * n_actions + free_action] + now[s * n_actions + free_action]
                 action = wanted[h, i, s]

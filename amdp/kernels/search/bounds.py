@@ -10,11 +10,11 @@ from amdp.kernels.compiling import ANY_ORDER, entry, inner
 from amdp.kernels.search.chains import expected, spread
 from amdp.kernels.search.state import IN_BOUNDS
 
-SWEEPS = 256  # of value iteration in the constant tail, and again of the damped kind
-COUPLED = 0.1  # a coupling that fails less often is iterated by multiplication
-COUPLINGS = 64  # steps of a coupling that are worked out one by one
-HOPE, HOPELESS = 16, 0.95  # a coupling that fails so often after so many steps is given up
-TINY = 1e-15
+MOST_SWEEPS = 256  # of value iteration in the constant tail, and again of the damped kind
+COUPLED_CHANCE = 0.1  # a coupling that fails less often is iterated by multiplication
+MOST_COUPLINGS = 64  # steps of a coupling that are worked out one by one
+HOPELESS_STEPS, HOPELESS_CHANCE = 16, 0.95  # a coupling that fails so often after so many steps is given up
+NO_MASS = 1e-15
 
 _entry = entry(ANY_ORDER, nogil=True)
 _inner = inner(ANY_ORDER)
@@ -60,15 +60,15 @@ def list_pairs(allowed, order, count, pairs, first):
 
 
 @_inner
-def _apart(rows, one, other, chances, left, right):
+def _apart(rows, first, second, chances, left, right):
     """How likely two rows stay apart, weighed by `chances` `[y, y]` of staying apart later.
 
     What they share moves together; the rest is matched nearest first if it is little, independently otherwise.
     """
-    i = rows.starts[0, one]
-    j = rows.starts[0, other]
-    i_end = rows.starts[0, one + 1]
-    j_end = rows.starts[0, other + 1]
+    i = rows.starts[0, first]
+    j = rows.starts[0, second]
+    i_end = rows.starts[0, first + 1]
+    j_end = rows.starts[0, second + 1]
     n_left = 0
     n_right = 0
     mass = 0.0
@@ -90,7 +90,7 @@ def _apart(rows, one, other, chances, left, right):
             i += 1
         if z <= y:
             j += 1
-    if mass <= TINY or n_right == 0:
+    if mass <= NO_MASS or n_right == 0:
         return mass
     total = 0.0
     if n_left * n_right > 16:
@@ -146,7 +146,12 @@ def mix(rows, initial, order, count, pairs, first, mixing, work, halt):
             farthest = max(farthest, expected(rows, pairs[p], apart[initial]))
         mixing[k] = farthest
         k += 1
-        if k == steps or k > COUPLINGS or worst <= COUPLED or (k > HOPE and worst > HOPELESS):
+        if (
+            k == steps
+            or k > MOST_COUPLINGS
+            or worst <= COUPLED_CHANCE
+            or (k > HOPELESS_STEPS and worst > HOPELESS_CHANCE)
+        ):
             break
         worst = 0.0
         for i in range(count):
@@ -248,14 +253,14 @@ def _tail(rows, order, count, pairs, first, means, length, precision, end_values
             high = max(high, change)
         now, new = new, now
         gain = low
-        if n >= SWEEPS or (high - low) * (length - n) <= precision:
+        if n >= MOST_SWEEPS or (high - low) * (length - n) <= precision:
             break
     copy(now, biases, states)
     left = length - n
     spread_left = (high - low) * left
     rounds = 0
     if spread_left > precision:
-        while rounds < SWEEPS:
+        while rounds < MOST_SWEEPS:
             _sweep(rows, order, count, pairs, first, means, biases, new)
             rounds += 1
             low = np.inf
@@ -265,7 +270,7 @@ def _tail(rows, order, count, pairs, first, means, length, precision, end_values
                 low = min(low, change)
                 high = max(high, change)
             gain = max(gain, low)
-            if (high - low) * left <= precision or rounds == SWEEPS:
+            if (high - low) * left <= precision or rounds == MOST_SWEEPS:
                 gain = low
                 break
             for i in range(count):

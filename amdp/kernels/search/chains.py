@@ -11,8 +11,8 @@ from numba import uintp
 
 from amdp.kernels.compiling import ANY_ORDER, FINITE_ANY_ORDER, entry, inner, merged
 
-BLOCK = 8  # steps whose spans are bounded together
-CHUNK = 32 * BLOCK
+SPAN_BLOCK = 8  # steps whose spans are bounded together
+SPAN_CHUNK = 32 * SPAN_BLOCK
 
 # Sums of a row may be taken in any order: the compiler then adds several entries at once.
 _entry = entry(ANY_ORDER, nogil=True)
@@ -101,7 +101,7 @@ def pose(costs, kept, tails, spans, peaks):
     sums = np.zeros((n, pairs))
     flat_sums = sums.reshape(width)
     flat_peaks = peaks.reshape(width)
-    parts = np.empty((CHUNK // BLOCK, width))
+    parts = np.empty((SPAN_CHUNK // SPAN_BLOCK, width))
     for q in range(width):
         flat_peaks[q] = 0.0
     for i in range(n):
@@ -110,10 +110,10 @@ def pose(costs, kept, tails, spans, peaks):
             tails[i, head, p] = 0.0
     end = steps
     while end > head + 2:
-        begin = max(head + 2, end - CHUNK)
+        begin = max(head + 2, end - SPAN_CHUNK)
         _add_blocks(costs, begin, end, parts, flat_peaks)
-        for b in range((end - begin - 1) // BLOCK, -1, -1):
-            size = min(BLOCK, end - begin - b * BLOCK)
+        for b in range((end - begin - 1) // SPAN_BLOCK, -1, -1):
+            size = min(SPAN_BLOCK, end - begin - b * SPAN_BLOCK)
             for i in range(n):
                 # A step widens a span by no more than twice the largest cost.
                 spans[i, head + 1] += size * (_span(sums[i]) + (size + 1) * peaks[i].max())
@@ -140,8 +140,8 @@ def _add_blocks(costs, begin, end, parts, peaks):
     """The costs of some steps, summed in blocks. Steps are read forward: processors fetch ahead in that direction."""
     for t in range(begin, end):
         row = uintp(t)
-        b = uintp((t - begin) // BLOCK)
-        if (t - begin) % BLOCK == 0:
+        b = uintp((t - begin) // SPAN_BLOCK)
+        if (t - begin) % SPAN_BLOCK == 0:
             for q in range(peaks.size):
                 parts[b, uintp(q)] = 0.0
         for q in range(peaks.size):

@@ -7,7 +7,7 @@ from amdp.kernels.compiling import ANY_ORDER, entry, inner
 from amdp.kernels.search.chains import width
 from amdp.kernels.search.state import IN_LANES
 
-PATIENCE = 8  # steps between two looks whether lanes have become stationary
+STEPS_BETWEEN_CHECKS = 8  # steps between two looks whether lanes have become stationary
 
 # Sums of a row may be taken in any order: the compiler then adds several entries at once.
 _entry = entry(ANY_ORDER, nogil=True)
@@ -44,7 +44,7 @@ def cheapest_lane(rows, problem, allowed, order, count, lanes, ceiling, policy, 
             return np.inf
         for q in range(chosen.shape[0]):
             _multiply(chosen[q], law[chosen_from[q]], law[count + q], alive)
-        if t % PATIENCE == PATIENCE - 1:
+        if t % STEPS_BETWEEN_CHECKS == STEPS_BETWEEN_CHECKS - 1:
             for lane in range(alive):
                 guess[lane] = total[lane]
                 moved[lane] = 0.0

@@ -27,10 +27,10 @@ from amdp.kernels.search.state import (
     Node,
 )
 
-CHEAP = 0.02  # a bound that takes less of the work of trying all policies of a node is always computed
-RETRY = 64  # nodes after which a bound that did not pay is tried again
-TRIALS = 12  # bounds that a size of node may fail before their price is held against them
-SIMD = 12.0  # products that lanes do in the time of one product of a bound
+CHEAP_BOUND = 0.02  # a bound that takes less of the work of trying all policies of a node is always computed
+RETRY_NODES = 64  # nodes after which a bound that did not pay is tried again
+TRIAL_BOUNDS = 12  # bounds that a size of node may fail before their price is held against them
+LANE_SPEED = 12.0  # products that lanes do in the time of one product of a bound
 LONG_STEPS = 2000  # with more steps, the scale that averages nothing is tried at the root only
 
 _entry = entry(ANY_ORDER, nogil=True)
@@ -257,11 +257,11 @@ def _worth_a_bound(tree, size):
     if tree.counts[TRIED] == 0 or tree.counts[BOUNDS] == 0:
         return True
     price = tree.work[IN_BOUNDS] / tree.counts[BOUNDS]
-    trial = tree.work[IN_LANES] / SIMD / tree.counts[TRIED]
-    if price <= CHEAP * size * trial:
+    trial = tree.work[IN_LANES] / LANE_SPEED / tree.counts[TRIED]
+    if price <= CHEAP_BOUND * size * trial:
         return True
     tries = tree.tries[int(np.log2(size))]
-    if tries[COMPUTED] < TRIALS or tree.counts[NODES] % RETRY == 0:
+    if tries[COMPUTED] < TRIAL_BOUNDS or tree.counts[NODES] % RETRY_NODES == 0:
         return True
     return price * tries[COMPUTED] <= trial * tries[EXCLUDED]
 

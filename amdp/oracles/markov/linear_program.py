@@ -16,10 +16,10 @@ from amdp.oracles.highs import ACCURACY, linear_model, run, stoppable
 from amdp.oracles.polytope import Polytope, has_polytope, program
 from amdp.oracles.solving import Answer, SolverPlanner, require_limits
 
-FEW = 0.1  # with a smaller share of the costs changed, the last basis is the place to start
+FEW_CHANGES = 0.1  # with a smaller share of the costs changed, the last basis is the place to start
 # With more non-zeros than these a solve may outlast a person's patience: listen for Ctrl-C.
-LONG_SOLVE = 20_000  # over a kernel
-LONG_BOX_SOLVE = 2_000
+LONG_SOLVE_PAIRS = 20_000  # over a kernel
+LONG_SOLVE_BOX_PAIRS = 2_000
 
 _STATUSES = {
     highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
@@ -72,7 +72,7 @@ class _Highs:
         changed = np.flatnonzero(prices != self._prices).astype(np.int32)
         self._highs.changeColsCost(len(changed), changed, prices[changed])
         self._prices = prices
-        if self._last is None or len(changed) > FEW * len(prices):
+        if self._last is None or len(changed) > FEW_CHANGES * len(prices):
             self._choose_start(cost)
         if self._settings.seconds < inf:
             self._highs.setOptionValue("time_limit", self._highs.getRunTime() + self._settings.seconds)
@@ -100,7 +100,7 @@ class _Highs:
         self._highs.passModel(linear_model(rows.matrix, np.zeros(rows.matrix.shape[1]), rows.row_lower, rows.row_upper))
         self._last = None
         self._prices = np.zeros(rows.n_pairs)
-        is_long = rows.matrix.nnz > (LONG_BOX_SOLVE if rows.has_flows else LONG_SOLVE)
+        is_long = rows.matrix.nnz > (LONG_SOLVE_BOX_PAIRS if rows.has_flows else LONG_SOLVE_PAIRS)
         self._stop = stoppable(self._highs) if is_long else None
 
     def _choose_start(self, cost: Floats) -> None:

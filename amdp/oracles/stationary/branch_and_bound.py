@@ -28,7 +28,7 @@ from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.problems import evaluation_error
 from amdp.oracles.stationary.search import Search, SearchResult
 
-SPARSE = 1 / 3  # with a smaller share of successors, mixing is worked out anew at every node
+SPARSE_SHARE = 1 / 3  # with a smaller share of successors, mixing is worked out anew at every node
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class TreeSearch(Search):
         """Work until nothing is open; why it stopped, if it is for a limit."""
         _, states, actions = self._chains.shape
         rows = self._chains.rows
-        couple = states if rows.chances.size <= SPARSE * states * states * actions else 0
+        couple = states if rows.chances.size <= SPARSE_SHARE * states * states * actions else 0
         portion = 4
         while tree.counts[OPEN] > 0:
             if clock.expired:

@@ -23,7 +23,7 @@ from amdp.oracles.stationary.local_search import FEW_STARTS, descents
 from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.search import Search, SearchResult
 
-PORTION = 10_000  # nodes before anything but the paths themselves is looked at
+FIRST_PORTION = 10_000  # nodes before anything but the paths themselves is looked at
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class PathSearch(Search):
         strides = Strides(np.empty((lengths, min(states, steps), states, actions)), np.zeros(lengths, dtype=bool))
         walk = _new_walk(states, self._chains.initial)
         floors = np.full((min(states, steps) + 1, states), -inf)
-        portion = PORTION
+        portion = FIRST_PORTION
         began = perf_counter()
         kernels.search.cycles.explore(self._following, problem, strides, floors, walk, int(min(portion, nodes)))
         if walk.counts[WALK_DEPTH] < 0:

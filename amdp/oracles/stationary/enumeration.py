@@ -42,7 +42,7 @@ MOST_CONTENDERS = 1_000  # policies that the table cannot tell apart and that ar
 
 @dataclass(frozen=True)
 class Enumeration:
-    """The cheapest of all policies that differ where they come; refused above `limit` of them."""
+    """The cheapest of all policies that are distinct on the states they reach; refused above `limit` of them."""
 
     limit: int = 200_000
     table: int = 2**28  # bytes that the laws of all stationary policies may fill, from the second solve on
