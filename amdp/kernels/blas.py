@@ -33,7 +33,7 @@ def setter(module: str) -> Setter | None:
 
 
 def address(found: Setter) -> int:
-    """Where the C function is."""
+    """The memory address of a C function."""
     return ctypes.cast(found, ctypes.c_void_p).value or 0
 
 

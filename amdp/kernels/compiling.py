@@ -42,7 +42,7 @@ FUSED = frozenset({"nsz", "contract"})  # a product and a sum rounded once; a su
 ANY_ORDER = FUSED | {"reassoc"}  # sums in any order
 FINITE_ANY_ORDER = ANY_ORDER | {"nnan"}  # the same, and no number is NaN
 
-KEPT = 8  # folders: of branches, Python versions and environments that share a place
+FOLDERS_KEPT = 8  # folders: of branches, Python versions and environments that share a place
 
 
 # --- the decorators ---------------------------------------------------------------------------------------------------
@@ -148,7 +148,7 @@ def _remove_oldest(place: Path) -> None:
     """Leave room for one more folder; whoever still uses a removed one compiles again."""
     with suppress(OSError):
         used = sorted(place.glob("amdp-kernels-*"), key=lambda path: path.stat().st_mtime, reverse=True)
-        for old in used[KEPT - 1 :]:
+        for old in used[FOLDERS_KEPT - 1 :]:
             shutil.rmtree(old, ignore_errors=True)
 
 

@@ -7,7 +7,7 @@ Blackman and Vigna, "Scrambled linear pseudorandom number generators" (2021), is
 import numpy as np
 from numba import uint64
 
-from amdp.kernels.compiling import FUSED, entry
+from amdp.kernels.compiling import FUSED, entry, inner
 from amdp.kernels.layout import LANES
 
 BLOCK = 512  # numbers made at a time: their scratch stays in the first-level cache
@@ -18,10 +18,11 @@ _TWO_TO_52 = np.uint64(0x4330000000000000)  # the bits of 2^52: an integer below
 _LN_2 = 0.6931471805599453
 _ROOT_2 = 1.4142135623730951
 
-_fast = entry(FUSED)
+_entry = entry(FUSED)
+_inner = inner(FUSED)
 
 
-@_fast
+@_entry
 def _advance(lanes, words):
     """Fill `words` (a multiple of LANES) with random bits, and move the lanes `[4, LANES]` on."""
     s0, s1, s2, s3 = lanes[0], lanes[1], lanes[2], lanes[3]
@@ -41,7 +42,7 @@ def _advance(lanes, words):
             s3[i] = (d << uint64(45)) | (d >> uint64(19))
 
 
-@_fast
+@_entry
 def _logarithms(words, exponents, logs):
     """Natural logarithms of uniform numbers in (0, 1], made from the upper 52 bits of `words`.
 
@@ -77,7 +78,7 @@ def _logarithms(words, exponents, logs):
         logs[i] = exponent * _LN_2 + (2.0 * z + z * z2 * series)
 
 
-@_fast
+@_entry
 def add_laplace(lanes, scale, center, out):
     """`out[h, n, j] = center[h, j] + Laplace noise` of mean absolute value `scale`."""
     words = np.empty(BLOCK, np.uint64)
@@ -98,7 +99,7 @@ def add_laplace(lanes, scale, center, out):
     _add(center, out)
 
 
-@_fast
+@_entry
 def add_exponential(lanes, scale, center, out):
     """`out[h, n, j] = center[h, j] + scale` times an exponential number of mean 1."""
     words = np.empty(BLOCK, np.uint64)
@@ -115,7 +116,7 @@ def add_exponential(lanes, scale, center, out):
     _add(center, out)
 
 
-@_fast
+@_inner
 def _add(center, out):
     steps, n, width = out.shape
     for h in range(steps):
@@ -126,7 +127,7 @@ def _add(center, out):
                 row[j] += shift[j]
 
 
-@_fast
+@_entry
 def fill_uniform(lanes, out):
     """Uniform numbers in [0, 1), multiples of 2^-52; what a call leaves of a block is thrown away."""
     words = np.empty(BLOCK, np.uint64)

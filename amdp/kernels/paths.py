@@ -6,10 +6,10 @@ from numba.extending import overload
 from amdp.kernels.compiling import entry
 from amdp.kernels.rows import DensePaths, SparsePaths
 
-_fast = entry()
+_entry = entry()
 
 
-@_fast
+@_entry
 def _pick(cumulative, uniform):
     """First index whose cumulative chance exceeds its share `uniform` of the whole; by halving."""
     low, high = 0, cumulative.size - 1
@@ -23,7 +23,7 @@ def _pick(cumulative, uniform):
     return low
 
 
-@_fast
+@_entry
 def cumulate(starts, chances, cumulative):
     """Running sums of each row, in the order of a dense row: both kinds then round alike, and share their luck."""
     for d in range(starts.shape[0]):
@@ -57,7 +57,7 @@ def _move_sparse(rows, h, row, uniform):
 _MOVE = {DensePaths: _move_dense, SparsePaths: _move_sparse}
 
 
-@_fast
+@_entry
 def meets(rows, actions, n_actions, initial, start, wanted_states, wanted_actions, steps, uniforms, met):
     """Whether policy `i` of `[h, n, s]` is at the pair wanted `steps[i]` steps after `start`, on a path of its own."""
     for i in range(met.size):
@@ -68,7 +68,7 @@ def meets(rows, actions, n_actions, initial, start, wanted_states, wanted_action
         met[i] = s == wanted_states[steps[i]] and actions[last, i, s] == wanted_actions[steps[i]]
 
 
-@_fast
+@_entry
 def meets_all(rows, actions, n_actions, initial, start, wanted_states, wanted_actions, uniforms, met):
     """Whether each of the policies `[h, n, s]` is at each of the pairs wanted from `start` on, `met[n, m]`."""
     n, m = met.shape
@@ -82,7 +82,7 @@ def meets_all(rows, actions, n_actions, initial, start, wanted_states, wanted_ac
                 s = move(rows, h, s * n_actions + a, uniforms[i, h])
 
 
-@_fast
+@_entry
 def walk(rows, policy, initial, uniforms, states, actions):
     """One trajectory of a policy `[h, s, a]`; `uniforms[h]` holds one number for the action and one for the move."""
     n_actions = policy.shape[2]

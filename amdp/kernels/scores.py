@@ -5,10 +5,10 @@ import numpy as np
 from amdp.kernels.compiling import FUSED, entry
 from amdp.kernels.sweeps import expect
 
-_fast = entry(FUSED)
+_entry = entry(FUSED)
 
 
-@_fast
+@_entry
 def add_costs_to_come(rows, policy, dilation, scores):
     """`Q[h] += dilation * least expectation of <pi[h+1], Q[h+1]>`, backward; `scores` `[h, s, a]` begin as costs."""
     steps, states, n_actions = scores.shape

@@ -8,22 +8,23 @@ import numpy as np
 from numba import uintp
 from numba.extending import overload
 
-from amdp.kernels.compiling import FUSED, entry
+from amdp.kernels.compiling import FUSED, entry, inner
 from amdp.kernels.products import multiply
 from amdp.kernels.rows import DenseRows, IntervalRows, SparseRows
 
 LANES = 64  # solves that the sparse sweep carries side by side
-TILE = 512  # rows that it carries with them: both sides of the turn stay in the cache
-PAD = 8  # unused entries a line: lengths that are powers of two crowd into few sets of the cache
-BLOCK = 256  # positions whose chosen actions wait as floats: an integer store inside stops vectorization
-TIE = 1e-13  # relative to the least cost to come: actions that differ from it by less differ by rounding
-ROWS = 64  # rows of a box whose budgets are spent side by side
+ROW_TILE = 512  # rows that it carries with them: both sides of the turn stay in the cache
+LINE_PADDING = 8  # unused entries a line: lengths that are powers of two crowd into few sets of the cache
+ACTION_BLOCK = 256  # positions whose chosen actions wait as floats: an integer store inside stops vectorization
+TIE_TOLERANCE = 1e-13  # relative to the least cost to come: actions that differ from it by less differ by rounding
+BOX_ROWS = 64  # rows of a box whose budgets are spent side by side
 
 # No reassociation: a sum is taken in one order, whatever the compiler makes of the loop around it.
-_fast = entry(FUSED)
+_entry = entry(FUSED)
+_inner = inner(FUSED)
 
 
-@_fast
+@_inner
 def _choose(later, costs, values, actions, n_actions):
     """Cheapest action at each position, by a loop over actions that is unrolled for the usual numbers of them."""
     if n_actions == 2:
@@ -44,17 +45,17 @@ def _choose(later, costs, values, actions, n_actions):
         _choose_among(later, costs, values, actions, n_actions, ())
 
 
-@_fast
+@_inner
 def _choose_among(later, costs, values, actions, n_actions, unrolled):
     """The same, for `len(unrolled)` actions, a number that the compiler knows; for `n_actions` if it is empty.
 
     The first action that costs no more than rounding above the least is chosen. A cost that is NaN or infinite makes
     the value NaN, whether or not it is chosen.
     """
-    chosen = np.empty(BLOCK)
+    chosen = np.empty(ACTION_BLOCK)
     count = len(unrolled) if len(unrolled) > 0 else n_actions
-    for low in range(0, values.size, BLOCK):
-        width = min(BLOCK, values.size - low)
+    for low in range(0, values.size, ACTION_BLOCK):
+        width = min(ACTION_BLOCK, values.size - low)
         for j in range(width):
             # Unsigned offsets spare the test for negative indices, which would stop vectorization.
             at = uintp(low) + uintp(j)
@@ -65,7 +66,7 @@ def _choose_among(later, costs, values, actions, n_actions, unrolled):
                 q = later[first + uintp(a)] + costs[first + uintp(a)]
                 met += q
                 least = q if q < least else least
-            ceiling = least + TIE * abs(least)
+            ceiling = least + TIE_TOLERANCE * abs(least)
             best = least
             action = 0.0
             for below in range(count):
@@ -80,7 +81,7 @@ def _choose_among(later, costs, values, actions, n_actions, unrolled):
             actions[uintp(low) + uintp(j)] = np.int32(chosen[j])
 
 
-@_fast
+@_inner
 def _gather(costs, h, n, by_step, buffer):
     """The costs of step `h` for all `n` solves, side by side."""
     if by_step:
@@ -93,7 +94,7 @@ def _gather(costs, h, n, by_step, buffer):
     return buffer.reshape(-1)
 
 
-@_fast
+@_inner
 def sort(order, keys):
     """Sort `order` by ascending `keys`; nearly sorted orders, as from the step before, are quick.
 
@@ -114,16 +115,16 @@ def sort(order, keys):
         gap //= 3
 
 
-@_fast
+@_inner
 def spend(lower, width, budget, order, values, out):
     """Extreme expectation `[s*a]`: spend each row's budget on the next states in `order`, up to `width` each.
 
     All rows of a block advance together, so that the loop over rows vectorizes; a block ends with its budgets.
     """
     multiply(values, lower, out)
-    left = np.empty(ROWS)
-    for low in range(0, out.size, ROWS):
-        count = min(ROWS, out.size - low)
+    left = np.empty(BOX_ROWS)
+    for low in range(0, out.size, BOX_ROWS):
+        count = min(BOX_ROWS, out.size - low)
         for b in range(count):
             left[b] = budget[uintp(low) + uintp(b)]
         for j in range(order.size):
@@ -138,7 +139,7 @@ def spend(lower, width, budget, order, values, out):
                 break
 
 
-@_fast
+@_inner
 def _any_left(left, count):
     for b in range(count):
         if left[b] > 0.0:
@@ -178,7 +179,7 @@ def _expect_interval(rows, h, values, order, out):
 _EXPECT = {DenseRows: _expect_dense, SparseRows: _expect_sparse, IntervalRows: _expect_interval}
 
 
-@_fast
+@_entry
 def expectations(rows, h, values, out):
     """`expect` for each row of `values` `[n, y]`, into `out` `[n, s*a]`."""
     order = np.arange(values.shape[1])
@@ -222,11 +223,11 @@ def _cheapest_sparse(rows, costs, by_step, actions, values):
     n_actions = costs.shape[3]
     groups = (n + LANES - 1) // LANES
     lanes = (n + groups - 1) // groups
-    tile = max(1, TILE // n_actions)
+    tile = max(1, ROW_TILE // n_actions)
     old = np.zeros((states, lanes))
     new = np.zeros((states, lanes))
-    by_row = np.zeros((tile * n_actions, lanes + PAD))
-    later = np.zeros((lanes, tile * n_actions + PAD))
+    by_row = np.zeros((tile * n_actions, lanes + LINE_PADDING))
+    later = np.zeros((lanes, tile * n_actions + LINE_PADDING))
     for low in range(0, n, lanes):
         high = min(n, low + lanes)
         later[:] = 0.0
@@ -244,7 +245,7 @@ def _cheapest_sparse(rows, costs, by_step, actions, values):
             old, new = new, old
 
 
-@_fast
+@_inner
 def _expect_lanes(rows, h, first, last, values, by_row, out):
     """Expectations of `values` `[y, lane]` after the rows `first .. last - 1`, into `out` `[lane, row]`."""
     starts = rows.starts[h if rows.starts.shape[0] > 1 else 0]
@@ -269,7 +270,7 @@ def _cheapest_interval(rows, costs, by_step, actions, values):
 _CHEAPEST = {DenseRows: _cheapest_dense, SparseRows: _cheapest_sparse, IntervalRows: _cheapest_interval}
 
 
-@_fast
+@_inner
 def _one_by_one(rows, costs, by_step, actions, values):
     steps, n, states = values.shape
     n_actions = costs.shape[3]
@@ -284,14 +285,14 @@ def _one_by_one(rows, costs, by_step, actions, values):
             _choose(later, now, values[h, i], actions[h, i], n_actions)
 
 
-@_fast
+@_entry
 def induct(rows, costs, by_step, actions, values):
     """Backward induction for a batch: the entry that Python calls; whether all costs were finite."""
     cheapest(rows, costs, by_step, actions, values)
     return _sound(rows, values)
 
 
-@_fast
+@_entry
 def follow(rows, costs, by_step, wanted, slack, actions, values, shortfall):
     """Backward sweep that keeps the `wanted` actions `[h, n, s]` (-1: free choice).
 
@@ -320,7 +321,9 @@ def follow(rows, costs, by_step, wanted, slack, actions, values, shortfall):
                     met += q
                     least = q if q < least else least
                 free_action = 0
-                while later[s * n_actions + free_action] + now[s * n_actions + free_action] > least + TIE * abs(least):
+                while later[s * n_actions + free_action] + now[
+                    s * n_actions + free_action
+                ] > least + TIE_TOLERANCE * abs(least):
                     free_action += 1
                 free_value = later[s * n_actions + free_action] + now[s * n_actions + free_action]
                 action = wanted[h, i, s]
@@ -339,7 +342,7 @@ def follow(rows, costs, by_step, wanted, slack, actions, values, shortfall):
     return _sound(rows, values)
 
 
-@_fast
+@_inner
 def _sound(rows, values):
     """Whether no value is NaN. Full rows carry NaN back to the first step; sparse rows may pass it by."""
     probe = 0.0

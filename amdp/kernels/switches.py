@@ -5,10 +5,10 @@ import numpy as np
 from amdp.kernels.compiling import entry
 from amdp.kernels.paths import _pick, move
 
-_fast = entry()
+_entry = entry()
 
 
-@_fast
+@_entry
 def forward(chains, laws):
     """Fill laws `[n, m, s]` from their first entries on, each along its chain `[s, y]`."""
     n, m, states = laws.shape
@@ -23,7 +23,7 @@ def forward(chains, laws):
                         laws[i, t, y] += mass * chains[i, s, y]
 
 
-@_fast
+@_entry
 def epoch(rows, policy, targets, home, parked, wait, routes, odds, state, entered, uniforms, states, actions):
     """Walk one epoch from `state`; where it ends, and how many steps went into entering the policy `[s, a]`.
 

@@ -5,15 +5,16 @@ Nothing here returns to Python before every count is found, which is what makes 
 
 import numpy as np
 
-from amdp.kernels.compiling import entry
+from amdp.kernels.compiling import entry, inner
 from amdp.kernels.noise import add_laplace, fill_uniform
 from amdp.kernels.paths import meets, meets_all
 from amdp.kernels.sweeps import _sound, cheapest
 
-_fast = entry()
+_entry = entry()
+_inner = inner()
 
 
-@_fast
+@_entry
 def leaders(rows, noise, scale, center, actions):
     """Cheapest policies `[h, n, s]` for `center` `[h, s, a]` plus Laplace noise; whether all costs were finite."""
     steps, n, states = actions.shape
@@ -22,7 +23,7 @@ def leaders(rows, noise, scale, center, actions):
     return _leaders(rows, noise, scale, center, actions, costs, values)
 
 
-@_fast
+@_inner
 def _leaders(rows, noise, scale, center, actions, cost_space, value_space):
     steps, n, states = actions.shape
     n_actions = center.shape[2]
@@ -33,7 +34,7 @@ def _leaders(rows, noise, scale, center, actions, cost_space, value_space):
     return _sound(rows, values)
 
 
-@_fast
+@_entry
 def shared(rows, paths, noise, luck, scale, center, initial, start, states, chosen, limit, batch, counts):
     """Trials that serve all pairs at once, until each was met; their number, or -1 if a cost was not finite."""
     steps, n_states, n_actions = center.shape
@@ -65,7 +66,7 @@ def shared(rows, paths, noise, luck, scale, center, initial, start, states, chos
     return done
 
 
-@_fast
+@_entry
 def per_step(rows, paths, noise, luck, scale, center, initial, start, states, chosen, limit, batch, counts):
     """Trials for each pair on its own; their number, or -1 if a cost was not finite."""
     steps, n_states, n_actions = center.shape

@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from amdp.kernels.compiling import FUSED, entry
+from amdp.kernels.compiling import FUSED, entry, inner
 from amdp.kernels.sweeps import sort, spend
 
-_fast = entry(FUSED)
+_entry = entry(FUSED)
+_inner = inner(FUSED)
 
 
-@_fast
+@_inner
 def extreme_reach(rows, policy, initial, step, state, sign, order, now):
     """Extreme chance, over all kernels in the rows, that `policy` `[h, s, a]` is at `state` in `step`.
 
@@ -35,7 +36,7 @@ def extreme_reach(rows, policy, initial, step, state, sign, order, now):
     return now[initial]
 
 
-@_fast
+@_entry
 def extreme_visits(rows, policies, initial, steps, states, actions, sign, out):
     """Extreme visit chance `[n, m]` of each pair; neighbours at the same step and state share the work."""
     n_states = policies.shape[2]

@@ -8,13 +8,14 @@ steps `t` with `t mod k = j`. A walk of length `k` takes its `j`-th pair in thos
 
 import numpy as np
 
-from amdp.kernels.compiling import entry
+from amdp.kernels.compiling import entry, inner
 from amdp.kernels.paths import _pick
 
-_fast = entry()
+_entry = entry()
+_inner = inner()
 
 
-@_fast
+@_entry
 def catch(following, state, time, tails, limit):
     """The actions of the shortest way from `state` at `time` onto a closed walk, which is at `tails[t mod k]`."""
     states, n_actions = following.shape
@@ -35,7 +36,7 @@ def catch(following, state, time, tails, limit):
     return np.full(1, -1, np.int64)  # nowhere within the limit
 
 
-@_fast
+@_inner
 def _cheapest_from(following, costs, length, start, ahead, choices):
     """The least cost of a closed walk of that length from `start`, and its choices `[j, s]`."""
     states, n_actions = following.shape
@@ -54,7 +55,7 @@ def _cheapest_from(following, costs, length, start, ahead, choices):
     return ahead[0, start]
 
 
-@_fast
+@_entry
 def cheapest(following, costs, lengths, starts, bounds):
     """The states, actions and cost of the cheapest closed walk.
 
@@ -90,7 +91,7 @@ def cheapest(following, costs, lengths, starts, bounds):
                 s = following[s, a]
 
 
-@_fast
+@_inner
 def _toward(following, costs, rate, length, first, count, end, out):
     """`out[i, s]`: the logarithm of the sum of `exp(-rate cost)` over the ways from `s` to `end`.
 
@@ -113,7 +114,7 @@ def _toward(following, costs, rate, length, first, count, end, out):
             out[i, s] = top + np.log(total) if total > 0.0 else -np.inf
 
 
-@_fast
+@_entry
 def weigh(following, costs, rate, length, starts, out):
     """Fill `out[c]` with the logarithm of the weight of all closed walks of that length from `starts[c]`."""
     ahead = np.empty((length + 1, following.shape[0]))
@@ -122,7 +123,7 @@ def weigh(following, costs, rate, length, starts, out):
         out[c] = ahead[0, starts[c]]
 
 
-@_fast
+@_entry
 def draw(following, costs, rate, length, start, uniforms):
     """The states and actions of a closed walk of that length from `start`, by its weight; a number for each step."""
     n_actions = following.shape[1]
@@ -141,7 +142,7 @@ def draw(following, costs, rate, length, start, uniforms):
     return found
 
 
-@_fast
+@_entry
 def passing(following, costs, rate, length, j, s, a):
     """The logarithm of the weight of all closed walks of that length whose `j`-th pair is `(s, a)`, from any start."""
     ahead = np.empty((length, following.shape[0]))
@@ -150,7 +151,7 @@ def passing(following, costs, rate, length, j, s, a):
     return ahead[0, following[s, a]] - rate * costs[row + j, s, a]
 
 
-@_fast
+@_entry
 def walk_on(policies, rows, table, at, paid, next_at, next_paid):
     """One step of each of the policies `[n, s]` from its law `at[n, s]`: the next law, and what it has paid by then."""
     n, states = policies.shape

@@ -23,7 +23,7 @@ from amdp.arrays import (
     require_room,
 )
 from amdp.errors import InvalidInput
-from amdp.kernels.sweeps import TIE
+from amdp.kernels.sweeps import TIE_TOLERANCE
 from amdp.kernels.threads import multiply
 from amdp.model.dynamics import Sweep, read_only, require_places
 from amdp.model.segments import Pairs, Segment, Shape
@@ -104,7 +104,7 @@ class L1Ball:
         for h in reversed(range(self.shape[0])):
             now = costs[:, h] + later
             least = now.min(axis=-1)
-            first = (now <= (least + TIE * np.abs(least))[..., None]).argmax(axis=-1)
+            first = (now <= (least + TIE_TOLERANCE * np.abs(least))[..., None]).argmax(axis=-1)
             asked = np.where(wanted[:, h] < 0, first, wanted[:, h])
             kept = _at(now, asked) - _at(now, first) > slack[:, None]
             actions[:, h] = np.where(kept, asked, first)

@@ -27,7 +27,7 @@ GROUP = "amdp.oracles"
 
 
 class Status(StrEnum):
-    """How far a solve came."""
+    """How a solve ended: with a proved optimum, with a policy and a bound, or without a policy."""
 
     OPTIMAL = "optimal"  # bound and objective meet
     FEASIBLE = "feasible"  # a limit was hit: a policy, its value, and a bound that holds
@@ -35,7 +35,7 @@ class Status(StrEnum):
 
 
 class Report(NamedTuple):
-    """What an answer took."""
+    """What produced an answer, and what it took: time, iterations, nodes, restarts."""
 
     oracle: str
     seconds: float = 0.0
@@ -49,7 +49,7 @@ class Report(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """The answer for one cost array."""
+    """The policy for one cost array, its value, and a bound that proves how good it is."""
 
     actions: Actions  # [h, s], or [s] for stationary policies
     objective: float  # the exact value of `actions`
@@ -77,7 +77,7 @@ class Plan:
 
 @dataclass(frozen=True, eq=False)
 class Plans:
-    """The answers for a batch; `status` is the worst of them."""
+    """The plans for a batch of cost arrays; `status` is the worst of theirs."""
 
     actions: Actions  # [n, h, s], or [n, s]
     objective: Floats  # [n]
@@ -115,7 +115,7 @@ class Plans:
 
 @runtime_checkable
 class PlanningOracle(Protocol):
-    """What a backend implements. `requires` names packages that must be importable."""
+    """Settings of a planning method. `requires` names the packages that it must be able to import."""
 
     requires: ClassVar[tuple[str, ...]]
 
@@ -167,9 +167,9 @@ class Planner(Exclusive, ABC, solves="minimize"):
 
 def oracle(name: str, **options: Any) -> PlanningOracle:
     """The oracle registered under `name`, such as `"dp"` or `"lp"`, with its options by neutral names."""
-    made = registry.create(GROUP, name, options)
-    assert isinstance(made, PlanningOracle)
-    return made
+    chosen = registry.create(GROUP, name, options)
+    assert isinstance(chosen, PlanningOracle)
+    return chosen
 
 
 def bind(oracle: str | PlanningOracle, domain: Domain | World) -> Planner:
@@ -182,8 +182,8 @@ def bind(oracle: str | PlanningOracle, domain: Domain | World) -> Planner:
 
 def plan(oracle: str | PlanningOracle, domain: Domain | World, cost: ArrayLike) -> Plan:
     """The cheapest policy of a domain or a world for one `cost` `[h, s, a]`; `Unsolved` if none was found."""
-    one = floats("cost", cost, "hsa")
-    return bind(oracle, domain).minimize(one[None]).require(Status.OPTIMAL, Status.FEASIBLE)[0]
+    costs = floats("cost", cost, "hsa")[None]
+    return bind(oracle, domain).minimize(costs).require(Status.OPTIMAL, Status.FEASIBLE)[0]
 
 
 def describe(domain: object) -> str:

@@ -43,7 +43,7 @@ class Exclusive:
 
 
 class _Turn:
-    """Who may solve."""
+    """Which thread may solve at the moment."""
 
     def __init__(self) -> None:
         self.lock = Lock()

@@ -9,7 +9,7 @@ import highspy
 import numpy as np
 
 from amdp.arrays import Floats
-from amdp.oracles.interrupts import LOOK, interruptible
+from amdp.oracles.interrupts import POLL_SECONDS, interruptible
 
 ACCURACY = {  # of the linear programs
     "primal_feasibility_tolerance": 1e-10,
@@ -57,7 +57,7 @@ def run(highs: Any, threads: int, stop: Event | None = None) -> None:
 
 
 class _Solve:
-    """Stands for a solve that runs."""
+    """A token for one solve that is running in some thread."""
 
 
 _threads = 1  # what the scheduler of HiGHS was made for
@@ -85,4 +85,4 @@ def _begin(wanted: int) -> _Solve:
                 solve = _Solve()
                 _running.add(solve)
                 return solve
-        sleep(LOOK)
+        sleep(POLL_SECONDS)

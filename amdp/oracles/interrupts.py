@@ -7,13 +7,13 @@ from threading import Event, Thread, current_thread, main_thread
 from time import perf_counter
 from typing import TypeVar
 
-LOOK = 0.05  # seconds between two looks at pending signals, where waiting itself does not wake up for them
-PATIENCE = 1.0  # seconds that a solver is given to stop
+POLL_SECONDS = 0.05  # seconds between two looks at pending signals, where waiting itself does not wake up for them
+STOP_SECONDS = 1.0  # seconds that a solver is given to stop
 
 Result = TypeVar("Result")
 
 
-def interruptible(work: Callable[[], Result], stop: Callable[[], object], patience: float = PATIENCE) -> Result:
+def interruptible(work: Callable[[], Result], stop: Callable[[], object], patience: float = STOP_SECONDS) -> Result:
     """What `work` returns; an exception that comes meanwhile, such as Ctrl-C, stops the work and is raised.
 
     `stop` makes compiled code return, and Python code of the work is interrupted. Work that does not stop within
@@ -49,7 +49,7 @@ def interruptible(work: Callable[[], Result], stop: Callable[[], object], patien
 def _wait(done: Event, worker: Thread, seconds: float) -> None:
     # Not Thread.join: once interrupted, it takes a running thread for a finished one.
     end = perf_counter() + seconds
-    while worker.is_alive() and perf_counter() < end and not done.wait(LOOK):
+    while worker.is_alive() and perf_counter() < end and not done.wait(POLL_SECONDS):
         pass
 
 

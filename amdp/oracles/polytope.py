@@ -23,7 +23,7 @@ from amdp.model.transitions import SingleKernel
 
 # Narrower than this, the two rows that hold a flow contradict each other within the tolerances of the solvers. What the
 # flow could differ by is below the accuracy of any answer; policies are judged by a sweep over the box as it is.
-NARROW = 1e-8
+NARROWEST_FLOW = 1e-8
 
 Entries = tuple[NDArray[np.integer], NDArray[np.integer], Floats]  # row, column, coefficient
 
@@ -76,14 +76,14 @@ class Moves:
 
 
 def solvable_moves(box: BernsteinBox) -> Moves:
-    """Flows for a linear program: bounds that can be reached, and a fixed share where these are `NARROW`."""
+    """Flows for a linear program: bounds that can be reached, and a fixed share where these are `NARROWEST_FLOW`."""
     lower, upper = box.lower[:-1], box.upper[:-1]
     budget = np.maximum(0.0, 1.0 - lower.sum(axis=-1, keepdims=True))
     surplus = np.maximum(0.0, upper.sum(axis=-1, keepdims=True) - 1.0)
     low, high = np.maximum(lower, upper - surplus), np.minimum(upper, lower + budget)
     part = budget / np.where(budget + surplus > 0.0, budget + surplus, 1.0)
     share = lower + part * (upper - lower)
-    return Moves(low, high, share / share.sum(axis=-1, keepdims=True), high - low > NARROW)
+    return Moves(low, high, share / share.sum(axis=-1, keepdims=True), high - low > NARROWEST_FLOW)
 
 
 @singledispatch

@@ -12,7 +12,7 @@ import numpy as np
 from amdp.arrays import Actions, Costs, Floats, Values
 from amdp.model.domains import Domain
 
-RANGE = 4.0  # costs up to so many times what the best policy pays in all are left as they are
+COST_RANGE = 4.0  # costs up to so many times what the best policy pays in all are left as they are
 ROUNDING = 1e-12  # relative to the numbers that were added up: smaller differences say nothing
 
 
@@ -40,7 +40,7 @@ def tamed(domain: Domain, cost: Costs, values: Values, size: float) -> Costs:
     off at a multiple of `size`: an action is best under `c'` exactly where it is best under `c`. Costs that the cuts
     do not concern are returned as they are, to the last digit.
     """
-    limit = RANGE * (size or _usual(cost))
+    limit = COST_RANGE * (size or _usual(cost))
     if np.abs(cost).max() <= limit:
         return cost
     cut = np.clip(values, -limit, limit)

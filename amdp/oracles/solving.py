@@ -21,17 +21,17 @@ from amdp.errors import InvalidInput
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import Sweep
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
-from amdp.oracles.sizes import RANGE, power_of_two_above, size_of, tamed
+from amdp.oracles.sizes import COST_RANGE, power_of_two_above, size_of, tamed
 
 VISITED_CHANCE = 1e-6  # below this chance a solver's mass is noise
 LOST_MASS = 1e-4  # of a step, that an occupancy measure of a solver may miss
-IMPROVED = "optimal by the solver, made cheaper by backward induction"
+IMPROVED_NOTE = "optimal by the solver, made cheaper by backward induction"
 TIE_TOLERANCE = 1e-10  # relative to what the policy pays: below the accuracy of the solvers
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What a solver leaves: the mass `[h, s, a]` of its policy (None: no policy), and how it stopped."""
+    """What a solver returns: the mass `[h, s, a]` of its policy (None: no policy), and how it stopped."""
 
     mass: Floats | None
     status: Status  # FEASIBLE: at a limit, with or without a policy; FAILED: it gave up
@@ -52,7 +52,7 @@ class Solver(Protocol):
 
 
 class _Solved(NamedTuple):
-    """One cost array, done with."""
+    """The sweep that evaluates the plan of one cost array, the solver's answer, and how often it was asked again."""
 
     sweep: Sweep
     answer: Answer
@@ -102,7 +102,7 @@ class SolverPlanner(Planner):
         )
 
     def forget(self) -> None:
-        """Make the model anew."""
+        """Build the solver's model anew."""
         self.solver.restart()
 
     def _solved(self, cost: Costs) -> "_Solved":
@@ -111,7 +111,7 @@ class SolverPlanner(Planner):
         least = best.values[:, 0, self.domain.initial]
         asked, largest = cost[0], float(np.abs(cost).max())
         # Otherwise no cost is far above what the policy pays, which is at least `least`.
-        if largest > RANGE * abs(float(least[0])):
+        if largest > COST_RANGE * abs(float(least[0])):
             size = float(size_of(self.domain, best.actions, least, cost)[0])
             asked = tamed(self.domain, cost, best.values, size)[0]
             largest = float(np.abs(asked).max())
@@ -132,7 +132,7 @@ class SolverPlanner(Planner):
                 return _Solved(best, answer, rebuilds)
         if answer.mass is None:
             return _Solved(best, _honest(answer), rebuilds)
-        return _Solved(best, replace(answer, note=IMPROVED), rebuilds, improved=1)
+        return _Solved(best, replace(answer, note=IMPROVED_NOTE), rebuilds, improved=1)
 
 
 def _takes(wanted: Actions, actions: Actions) -> bool:
@@ -184,6 +184,6 @@ def settle(domain: Domain, costs: Costs, wanted: Actions, tie: float | Floats) -
 
 
 def worst(statuses: list[Status]) -> Status:
-    """The least of several statuses."""
+    """The worst of several statuses: failed, then feasible, then optimal."""
     order = [Status.FAILED, Status.FEASIBLE, Status.OPTIMAL]
     return min(statuses, key=order.index)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import amdp
-from amdp.kernels.compiling import KEPT
+from amdp.kernels.compiling import FOLDERS_KEPT
 
 PACKAGE = Path(amdp.__file__).parent
 
@@ -81,14 +81,14 @@ def test_processes_that_compile_at_the_same_time_leave_the_work_of_each_other(tr
 
 def test_the_folders_of_other_sources_do_not_pile_up(tree: Path, tmp_path: Path) -> None:
     place = tmp_path / "cache"
-    for age in range(2 * KEPT):
+    for age in range(2 * FOLDERS_KEPT):
         old = place / f"amdp-kernels-{age}"
         old.mkdir(parents=True)
         os.utime(old, (1e9 - age, 1e9 - age))
     (place / "amdp_of_someone_else").mkdir()
     path = drawn(started(tree, NUMBA_CACHE_DIR=str(place)))[3]
     assert path.parent == place
-    latest = {f"amdp-kernels-{age}" for age in range(KEPT - 1)}
+    latest = {f"amdp-kernels-{age}" for age in range(FOLDERS_KEPT - 1)}
     assert {found.name for found in place.iterdir()} == latest | {path.name, "amdp_of_someone_else"}
 
 

@@ -10,8 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from worlds import ORACLES, box_around, random_kernel, seeds
 
 from amdp import Checked, Kernel, MarkovPolicies, Status, bind, evaluate, oracle, plan
-from amdp.oracles.polytope import NARROW, solvable_moves
-from amdp.oracles.sizes import RANGE, size_of, tamed
+from amdp.oracles.polytope import NARROWEST_FLOW, solvable_moves
+from amdp.oracles.sizes import COST_RANGE, size_of, tamed
 from benchmarks.__main__ import main
 from benchmarks.suites import penalties
 from benchmarks.suites.penalties import exact_value, judge, narrow, with_penalties
@@ -46,7 +46,7 @@ def test_tamed_costs_have_the_same_best_actions_and_no_giants(seed: int, power: 
     best = domain.dynamics.cheapest(case.cost[None])
     size = float(size_of(domain, best.actions, best.values[:, 0, 0], case.cost[None])[0])
     mild = tamed(domain, case.cost[None], best.values, size)
-    assert np.abs(mild).max() <= max(3.0 * RANGE * size * (1.0 + 1e-12), np.abs(case.cost).max() * (size == 0.0))
+    assert np.abs(mild).max() <= max(3.0 * COST_RANGE * size * (1.0 + 1e-12), np.abs(case.cost).max() * (size == 0.0))
     assert_array_equal(domain.dynamics.cheapest(mild).actions, best.actions)
 
 
@@ -94,8 +94,8 @@ def test_the_flows_of_a_program_stay_in_the_box(seed: int, width: float) -> None
     for inner in (moves.low, moves.high, moves.share):
         assert (inner >= lower - 1e-15).all()
         assert (inner <= upper + 1e-15).all()
-    assert (moves.high - moves.low)[~moves.free].max(initial=0.0) <= NARROW
-    assert moves.free.any() == (width > NARROW)
+    assert (moves.high - moves.low)[~moves.free].max(initial=0.0) <= NARROWEST_FLOW
+    assert moves.free.any() == (width > NARROWEST_FLOW)
 
 
 def test_exact_values_are_those_of_backward_induction() -> None:

@@ -6,19 +6,21 @@ of state `i` begin at `first[i]`. See docs/stationary-oracles.md for the mathema
 
 import numpy as np
 
-from amdp.kernels.compiling import ANY_ORDER, entry
+from amdp.kernels.compiling import ANY_ORDER, entry, inner
 from amdp.kernels.search.chains import expected, spread
+from amdp.kernels.search.state import IN_BOUNDS
 
-SWEEPS = 256  # of value iteration in the constant tail, and again of the damped kind
-COUPLED = 0.1  # a coupling that fails less often is iterated by multiplication
-COUPLINGS = 64  # steps of a coupling that are worked out one by one
-HOPE, HOPELESS = 16, 0.95  # a coupling that fails so often after so many steps is given up
-TINY = 1e-15
+MOST_SWEEPS = 256  # of value iteration in the constant tail, and again of the damped kind
+COUPLED_CHANCE = 0.1  # a coupling that fails less often is iterated by multiplication
+MOST_COUPLINGS = 64  # steps of a coupling that are worked out one by one
+HOPELESS_STEPS, HOPELESS_CHANCE = 16, 0.95  # a coupling that fails so often after so many steps is given up
+NO_MASS = 1e-15
 
-_fast = entry(ANY_ORDER, nogil=True)
+_entry = entry(ANY_ORDER, nogil=True)
+_inner = inner(ANY_ORDER)
 
 
-@_fast
+@_entry
 def least_reach(rows, order, count, pairs, first, initial, reach, late, halt):
     """Fill `reach` `[j, s]` and `late` `[s]`, the least chances under any policy, by one backward sweep a target.
 
@@ -43,7 +45,7 @@ def least_reach(rows, order, count, pairs, first, initial, reach, late, halt):
             late[target] = min(late[target], now[order[i]])
 
 
-@_fast
+@_entry
 def list_pairs(allowed, order, count, pairs, first):
     """The allowed pairs of the reached states, state by state; how many."""
     used = 0
@@ -57,16 +59,16 @@ def list_pairs(allowed, order, count, pairs, first):
     return used
 
 
-@_fast
-def _apart(rows, one, other, chances, left, right):
+@_inner
+def _apart(rows, first, second, chances, left, right):
     """How likely two rows stay apart, weighed by `chances` `[y, y]` of staying apart later.
 
     What they share moves together; the rest is matched nearest first if it is little, independently otherwise.
     """
-    i = rows.starts[0, one]
-    j = rows.starts[0, other]
-    i_end = rows.starts[0, one + 1]
-    j_end = rows.starts[0, other + 1]
+    i = rows.starts[0, first]
+    j = rows.starts[0, second]
+    i_end = rows.starts[0, first + 1]
+    j_end = rows.starts[0, second + 1]
     n_left = 0
     n_right = 0
     mass = 0.0
@@ -88,7 +90,7 @@ def _apart(rows, one, other, chances, left, right):
             i += 1
         if z <= y:
             j += 1
-    if mass <= TINY or n_right == 0:
+    if mass <= NO_MASS or n_right == 0:
         return mass
     total = 0.0
     if n_left * n_right > 16:
@@ -120,7 +122,7 @@ def _apart(rows, one, other, chances, left, right):
     return min(mass, total + max(0.0, rest))
 
 
-@_fast
+@_entry
 def mix(rows, initial, order, count, pairs, first, mixing, work, halt):
     """Fill `mixing[t]` with bounds on the distance of the laws of steps `t` and `t + 1` under every policy of a node.
 
@@ -144,7 +146,12 @@ def mix(rows, initial, order, count, pairs, first, mixing, work, halt):
             farthest = max(farthest, expected(rows, pairs[p], apart[initial]))
         mixing[k] = farthest
         k += 1
-        if k == steps or k > COUPLINGS or worst <= COUPLED or (k > HOPE and worst > HOPELESS):
+        if (
+            k == steps
+            or k > MOST_COUPLINGS
+            or worst <= COUPLED_CHANCE
+            or (k > HOPELESS_STEPS and worst > HOPELESS_CHANCE)
+        ):
             break
         worst = 0.0
         for i in range(count):
@@ -155,7 +162,7 @@ def mix(rows, initial, order, count, pairs, first, mixing, work, halt):
                 for p in range(first[i], first[i + 1]):
                     for q in range(first[j], first[j + 1]):
                         most = max(most, _apart(rows, pairs[p], pairs[q], apart, left, right))
-                        work[0] += rows.starts[0, pairs[p] + 1] - rows.starts[0, pairs[p]] + 60.0
+                        work[IN_BOUNDS] += rows.starts[0, pairs[p] + 1] - rows.starts[0, pairs[p]] + 60.0
                 s, y = order[i], order[j]
                 new[s, y] = min(most, apart[s, y])
                 new[y, s] = new[s, y]
@@ -169,7 +176,7 @@ def mix(rows, initial, order, count, pairs, first, mixing, work, halt):
         mixing[t] = min(mixing[t - 1], mixing[t - k + 1] * worst) if k > 1 else mixing[t - 1]
 
 
-@_fast
+@_inner
 def _sweep(rows, order, count, pairs, first, costs, later, now):
     """One step of backward induction over the allowed pairs."""
     for i in range(count):
@@ -179,13 +186,13 @@ def _sweep(rows, order, count, pairs, first, costs, later, now):
         now[order[i]] = least
 
 
-@_fast
+@_inner
 def _average(tails, begin, end, pairs, used, out):
     for p in range(used):
         out[p] = (tails[begin, pairs[p]] - tails[end, pairs[p]]) / (end - begin)
 
 
-@_fast
+@_inner
 def _averaging_error(tails, begin, end, pairs, used, means, mixing):
     """At most what averaging the costs of the steps `begin .. end - 1` can add: `sum_t mixing[t - 1] span(N[t])`."""
     error = 0.0
@@ -205,7 +212,7 @@ def _averaging_error(tails, begin, end, pairs, used, means, mixing):
     return error
 
 
-@_fast
+@_inner
 def _blocks(steps, mixing, scale, ends):
     """Cut the steps into blocks of at most `scale / mixing[t]`, single steps if `scale` is 0; how many.
 
@@ -223,7 +230,7 @@ def _blocks(steps, mixing, scale, ends):
     return used
 
 
-@_fast
+@_inner
 def _tail(rows, order, count, pairs, first, means, length, precision, end_values, biases):
     """Lower bound on the cost of `length` steps of constant costs: `end_values`; returns (gain, steps it was used for).
 
@@ -246,14 +253,14 @@ def _tail(rows, order, count, pairs, first, means, length, precision, end_values
             high = max(high, change)
         now, new = new, now
         gain = low
-        if n >= SWEEPS or (high - low) * (length - n) <= precision:
+        if n >= MOST_SWEEPS or (high - low) * (length - n) <= precision:
             break
     copy(now, biases, states)
     left = length - n
     spread_left = (high - low) * left
     rounds = 0
     if spread_left > precision:
-        while rounds < SWEEPS:
+        while rounds < MOST_SWEEPS:
             _sweep(rows, order, count, pairs, first, means, biases, new)
             rounds += 1
             low = np.inf
@@ -263,7 +270,7 @@ def _tail(rows, order, count, pairs, first, means, length, precision, end_values
                 low = min(low, change)
                 high = max(high, change)
             gain = max(gain, low)
-            if (high - low) * left <= precision or rounds == SWEEPS:
+            if (high - low) * left <= precision or rounds == MOST_SWEEPS:
                 gain = low
                 break
             for i in range(count):
@@ -276,7 +283,7 @@ def _tail(rows, order, count, pairs, first, means, length, precision, end_values
     return gain, left, n + rounds
 
 
-@_fast
+@_entry
 def bound(rows, problem, floors, order, count, pairs, first, mixing, scale, precision, terms, guesses, work):
     """Lower bound on all policies of a node, without the terms; `terms[pair]` is what choosing a pair adds at least.
 
@@ -327,12 +334,12 @@ def bound(rows, problem, floors, order, count, pairs, first, mixing, scale, prec
                 values[t, order[i]] = least
                 for p in range(first[i], first[i + 1]):
                     extra[t, p] -= least
-    work[0] += used * (10.0 + rows.chances.size / (states * n_actions)) * (window + sweeps)
+    work[IN_BOUNDS] += used * (10.0 + rows.chances.size / (states * n_actions)) * (window + sweeps)
     _charge(rows, floors, order, count, pairs, first, extra, residues, middle, problem.initial, terms, guesses)
     return values[0, problem.initial] - error
 
 
-@_fast
+@_inner
 def _charge(rows, floors, order, count, pairs, first, extra, residues, middle, initial, terms, guesses):
     """Add up what each pair costs above the relaxed optimum, by its least chance and along that optimum."""
     window = extra.shape[0]
@@ -389,7 +396,7 @@ def _charge(rows, floors, order, count, pairs, first, extra, residues, middle, i
             guesses[p] += middle * max(law[s], floors.late[s]) * residues[p]
 
 
-@_fast
+@_inner
 def copy(source, target, count):
     """The first `count` entries; a loop, since assignments of whole arrays take seconds to compile."""
     for p in range(count):

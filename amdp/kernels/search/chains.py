@@ -9,13 +9,14 @@ The steps of the law never grow, so this errs by at most `stop / 2 * sum_t span(
 import numpy as np
 from numba import uintp
 
-from amdp.kernels.compiling import ANY_ORDER, FINITE_ANY_ORDER, entry, merged
+from amdp.kernels.compiling import ANY_ORDER, FINITE_ANY_ORDER, entry, inner, merged
 
-BLOCK = 8  # steps whose spans are bounded together
-CHUNK = 32 * BLOCK
+SPAN_BLOCK = 8  # steps whose spans are bounded together
+SPAN_CHUNK = 32 * SPAN_BLOCK
 
 # Sums of a row may be taken in any order: the compiler then adds several entries at once.
-_fast = entry(ANY_ORDER, nogil=True)
+_entry = entry(ANY_ORDER, nogil=True)
+_inner = inner(ANY_ORDER)
 _merged = merged(ANY_ORDER)
 
 
@@ -53,7 +54,7 @@ def spread(rows, row, mass, law):
             law[rows.successors[k]] += mass * rows.chances[k]
 
 
-@_fast
+@_entry
 def reached(rows, allowed, initial, steps, order):
     """The states that allowed pairs lead to in fewer than `steps` moves, breadth first in `order`; how many."""
     states, n_actions = allowed.shape
@@ -80,7 +81,7 @@ def reached(rows, allowed, initial, steps, order):
     return count
 
 
-@_fast
+@_inner
 def only(allowed, policy):
     """Set `allowed` to a single policy."""
     allowed[:] = False
@@ -88,7 +89,7 @@ def only(allowed, policy):
         allowed[s, policy[s]] = True
 
 
-@_fast
+@_entry
 def pose(costs, kept, tails, spans, peaks):
     """Keep the first `k` of the steps of `costs` `[t, n * j]` in `[n, k, j]`, and add up from the last step back.
 
@@ -100,7 +101,7 @@ def pose(costs, kept, tails, spans, peaks):
     sums = np.zeros((n, pairs))
     flat_sums = sums.reshape(width)
     flat_peaks = peaks.reshape(width)
-    parts = np.empty((CHUNK // BLOCK, width))
+    parts = np.empty((SPAN_CHUNK // SPAN_BLOCK, width))
     for q in range(width):
         flat_peaks[q] = 0.0
     for i in range(n):
@@ -109,10 +110,10 @@ def pose(costs, kept, tails, spans, peaks):
             tails[i, head, p] = 0.0
     end = steps
     while end > head + 2:
-        begin = max(head + 2, end - CHUNK)
+        begin = max(head + 2, end - SPAN_CHUNK)
         _add_blocks(costs, begin, end, parts, flat_peaks)
-        for b in range((end - begin - 1) // BLOCK, -1, -1):
-            size = min(BLOCK, end - begin - b * BLOCK)
+        for b in range((end - begin - 1) // SPAN_BLOCK, -1, -1):
+            size = min(SPAN_BLOCK, end - begin - b * SPAN_BLOCK)
             for i in range(n):
                 # A step widens a span by no more than twice the largest cost.
                 spans[i, head + 1] += size * (_span(sums[i]) + (size + 1) * peaks[i].max())
@@ -134,13 +135,13 @@ def pose(costs, kept, tails, spans, peaks):
                     kept[i, t, p] = costs[t, i * pairs + p]
 
 
-@_fast
+@_inner
 def _add_blocks(costs, begin, end, parts, peaks):
     """The costs of some steps, summed in blocks. Steps are read forward: processors fetch ahead in that direction."""
     for t in range(begin, end):
         row = uintp(t)
-        b = uintp((t - begin) // BLOCK)
-        if (t - begin) % BLOCK == 0:
+        b = uintp((t - begin) // SPAN_BLOCK)
+        if (t - begin) % SPAN_BLOCK == 0:
             for q in range(peaks.size):
                 parts[b, uintp(q)] = 0.0
         for q in range(peaks.size):
@@ -149,7 +150,7 @@ def _add_blocks(costs, begin, end, parts, peaks):
             peaks[k] = max(peaks[k], abs(costs[row, k]))
 
 
-@entry(FINITE_ANY_ORDER)
+@inner(FINITE_ANY_ORDER)
 def _span(numbers):
     low = np.inf
     high = -np.inf
@@ -173,7 +174,7 @@ def move(rows, n_actions, policy, law, new):
     return moved
 
 
-@_fast
+@_entry
 def value(rows, problem, policy):
     """The cost of one policy over all steps."""
     steps, states, n_actions = problem.costs.shape
@@ -193,7 +194,7 @@ def value(rows, problem, policy):
     return total
 
 
-@_fast
+@_entry
 def costs_to_go(rows, costs, policy, values):
     """Fill `values` `[t, s]` with the cost still to come under one policy."""
     steps, states, n_actions = costs.shape
@@ -203,7 +204,7 @@ def costs_to_go(rows, costs, policy, values):
             values[t, s] = costs[t, s, policy[s]] + later
 
 
-@_fast
+@_entry
 def settle(rows, problem, policy, tie):
     """Action 0 where the policy never comes; elsewhere, if there is time, the first that costs at most `tie` more."""
     states, n_actions = problem.costs.shape[1:]
@@ -227,7 +228,7 @@ def settle(rows, problem, policy, tie):
                 policy[s] = kept
 
 
-@_fast
+@_inner
 def _forget_unreached(rows, problem, policy, allowed, order, comes):
     """Mark the states to which a policy comes, and set it to action 0 elsewhere."""
     only(allowed, policy)
@@ -240,7 +241,7 @@ def _forget_unreached(rows, problem, policy, allowed, order, comes):
             policy[s] = 0
 
 
-@_fast
+@_entry
 def descend(rows, problem, allowed, policy):
     """Change one state at a time as long as that is cheaper and there is time; the value that is reached."""
     steps, states, n_actions = problem.costs.shape
@@ -267,7 +268,7 @@ def descend(rows, problem, allowed, policy):
     return best
 
 
-@_fast
+@_entry
 def scatter(number, allowed, policy):
     """Set `policy` to the allowed actions that a hash of `number` picks: a start that is the same in every run."""
     states, n_actions = allowed.shape
@@ -289,7 +290,7 @@ def scatter(number, allowed, policy):
                 pick -= 1
 
 
-@_fast
+@_inner
 def choices(allowed, order, count, limit):
     """How many policies differ at the reached states; `limit + 1` if more than that."""
     total = 1
@@ -300,7 +301,7 @@ def choices(allowed, order, count, limit):
     return total
 
 
-@_fast
+@_inner
 def width(allowed, s):
     """How many actions of a state are allowed."""
     count = 0

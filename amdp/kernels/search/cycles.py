@@ -2,12 +2,14 @@
 
 import numpy as np
 
-from amdp.kernels.compiling import entry
+from amdp.kernels.compiling import entry, inner
+from amdp.kernels.search.state import WALK_DEPTH, WALK_NODES
 
-_fast = entry(nogil=True)
+_entry = entry(nogil=True)
+_inner = inner()
 
 
-@_fast
+@_inner
 def _stride(costs, length, table):
     """Fill `table[t, s, a] = c[t] + c[t + length] + c[t + 2 length] + ...`."""
     steps, states, n_actions = costs.shape
@@ -21,7 +23,7 @@ def _stride(costs, length, table):
                     table[t, s, a] = total[s, a]
 
 
-@_fast
+@_inner
 def _cycle(costs, strides, walk, first, depth):
     """The cost of all rounds of the cycle that begins at place `first` of the path and ends at `depth`."""
     length = depth - first + 1
@@ -40,7 +42,7 @@ def _cycle(costs, strides, walk, first, depth):
     return total
 
 
-@_fast
+@_entry
 def explore(following, problem, strides, floors, walk, max_nodes):
     """Depth first over all paths without repetition; `following[s, a]` is the next state.
 
@@ -49,7 +51,7 @@ def explore(following, problem, strides, floors, walk, max_nodes):
     costs = problem.costs
     steps, _, n_actions = costs.shape
     for _ in range(max_nodes):
-        depth = walk.counts[0]
+        depth = walk.counts[WALK_DEPTH]
         if depth < 0 or problem.halt[0] != 0:
             return
         s = walk.path[depth]
@@ -57,15 +59,15 @@ def explore(following, problem, strides, floors, walk, max_nodes):
         a = walk.chosen[depth]
         if a == n_actions:
             walk.place[s] = -1
-            walk.counts[0] = depth - 1
+            walk.counts[WALK_DEPTH] = depth - 1
             continue
-        walk.counts[1] += 1
+        walk.counts[WALK_NODES] += 1
         walk.paid[depth + 1] = walk.paid[depth] + costs[depth, s, a]
         y = following[s, a]
         if depth < steps - 1 and walk.place[y] < 0:
             if walk.paid[depth + 1] + floors[depth + 1, y] >= walk.best[0]:
                 continue
-            walk.counts[0] = depth + 1
+            walk.counts[WALK_DEPTH] = depth + 1
             walk.path[depth + 1] = y
             walk.chosen[depth + 1] = -1
             walk.place[y] = depth + 1

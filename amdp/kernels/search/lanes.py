@@ -3,16 +3,18 @@
 import numpy as np
 from numba import uintp
 
-from amdp.kernels.compiling import ANY_ORDER, entry
+from amdp.kernels.compiling import ANY_ORDER, entry, inner
 from amdp.kernels.search.chains import width
+from amdp.kernels.search.state import IN_LANES
 
-PATIENCE = 8  # steps between two looks whether lanes have become stationary
+STEPS_BETWEEN_CHECKS = 8  # steps between two looks whether lanes have become stationary
 
 # Sums of a row may be taken in any order: the compiler then adds several entries at once.
-_fast = entry(ANY_ORDER, nogil=True)
+_entry = entry(ANY_ORDER, nogil=True)
+_inner = inner(ANY_ORDER)
 
 
-@_fast
+@_entry
 def cheapest_lane(rows, problem, allowed, order, count, lanes, ceiling, policy, work):
     """The least value below `ceiling` among all policies that `allowed` leaves at the reached states, or infinity.
 
@@ -42,7 +44,7 @@ def cheapest_lane(rows, problem, allowed, order, count, lanes, ceiling, policy, 
             return np.inf
         for q in range(chosen.shape[0]):
             _multiply(chosen[q], law[chosen_from[q]], law[count + q], alive)
-        if t % PATIENCE == PATIENCE - 1:
+        if t % STEPS_BETWEEN_CHECKS == STEPS_BETWEEN_CHECKS - 1:
             for lane in range(alive):
                 guess[lane] = total[lane]
                 moved[lane] = 0.0
@@ -71,7 +73,7 @@ def cheapest_lane(rows, problem, allowed, order, count, lanes, ceiling, policy, 
         for j in range(sources.size):
             prices[j] = problem.costs[t, source_pairs[j] // allowed.shape[1], source_pairs[j] % allowed.shape[1]]
         _combine(total, law, sources, prices, 0, sources.size, alive)
-        work[1] += alive * (sources.size + edges.size)
+        work[IN_LANES] += alive * (sources.size + edges.size)
         for y in range(count):
             for lane in range(alive):
                 new[y, lane] = 0.0
@@ -92,7 +94,7 @@ def cheapest_lane(rows, problem, allowed, order, count, lanes, ceiling, policy, 
     return best
 
 
-@_fast
+@_inner
 def _combine(target, law, sources, weights, begin, end, count):
     """Add weighted rows of `law` to `target`, four at a time."""
     e = begin
@@ -111,19 +113,19 @@ def _combine(target, law, sources, weights, begin, end, count):
         e += 1
 
 
-@_fast
+@_inner
 def _multiply(first, second, out, count):
     for lane in range(count):
         out[uintp(lane)] = first[uintp(lane)] * second[uintp(lane)]
 
 
-@_fast
+@_inner
 def _add_distance(total, first, second, count):
     for lane in range(count):
         total[uintp(lane)] += abs(first[uintp(lane)] - second[uintp(lane)])
 
 
-@_fast
+@_inner
 def _compact(moved, total, number, law, chosen, count, alive):
     """Close the gaps that ended lanes left; how many are alive."""
     kept = 0
@@ -140,7 +142,7 @@ def _compact(moved, total, number, law, chosen, count, alive):
     return kept
 
 
-@_fast
+@_inner
 def _sources(allowed, order, count, lanes):
     """Where mass moves from: the row of each source, its pair, and for free states the lanes `[pair, lane]` of each."""
     n_actions = allowed.shape[1]
@@ -177,7 +179,7 @@ def _sources(allowed, order, count, lanes):
     return sources, pairs, chosen, chosen_from
 
 
-@_fast
+@_inner
 def _edges(rows, order, count, sources, pairs):
     """The moves into each reached state: from which source, with which chance.
 
@@ -211,7 +213,7 @@ def _edges(rows, order, count, sources, pairs):
     return starts, edges, weights
 
 
-@_fast
+@_inner
 def _decode(allowed, order, count, number, policy):
     """The actions of lane `number`, counted over the allowed actions of the reached states; 0 elsewhere."""
     policy[:] = 0

@@ -29,18 +29,39 @@ class Floors(NamedTuple):
     late: Floats  # [s], after at least `len(reach) - 1` moves
 
 
+# The numbers of a tree, by their places in `Tree.counts`, `.best`, `.marks`, `.tries` and `.work`.
+OPEN, NODES, BOUNDS, TRIED = 0, 1, 2, 3  # open nodes; nodes worked on; bounds computed; policies tried
+VALUE, CLOSED_BOUND = 0, 1  # of the incumbent; the least bound of what was closed by a bound
+DEPTH, MIXING_DEPTH, SCALE = 0, 1, 2  # of a node; that of the ancestor whose mixing it uses, or -1; its scale, or -1
+COMPUTED, EXCLUDED = 0, 1  # bounds, and policies that they excluded
+IN_BOUNDS, IN_LANES = 0, 1  # products
+
+
 class Tree(NamedTuple):
     """The open nodes of a search, and what it has found."""
 
     allowed: Bools  # [node, s, a]
     bounds: Floats  # [node]
-    marks: NDArray[np.int64]  # [node, 3]: depth, the depth whose mixing it uses, its scale of averaging
+    marks: NDArray[np.int64]  # [node, 3]: DEPTH, MIXING_DEPTH, SCALE
     mixing: Floats  # [depth, t]
     policy: NDArray[np.int64]  # [s], the incumbent
-    best: Floats  # [0] its value; [1] the least bound of what was closed by a bound
-    counts: NDArray[np.int64]  # open nodes, nodes, bounds, policies tried
-    tries: Floats  # [size class, 2]: bounds computed, policies that they excluded
-    work: Floats  # [0] in bounds, [1] in lanes
+    best: Floats  # [2]: VALUE, CLOSED_BOUND
+    counts: NDArray[np.int64]  # [4]: OPEN, NODES, BOUNDS, TRIED
+    tries: Floats  # [logarithm of the number of policies, 2]: COMPUTED, EXCLUDED
+    work: Floats  # [2]: IN_BOUNDS, IN_LANES
+
+
+class Node(NamedTuple):
+    """The node of a tree that is worked on."""
+
+    allowed: Bools  # [s, a]
+    marks: NDArray[np.int64]  # [3]: DEPTH, MIXING_DEPTH, SCALE
+    order: NDArray[np.int64]  # [s], the states that it reaches
+    pairs: NDArray[np.int64]  # [s * a], their allowed pairs, state by state
+    first: NDArray[np.int64]  # [s + 1], where the pairs of each reached state begin
+    terms: Floats  # [s * a], what choosing a pair adds to the bound at least
+    guesses: Floats  # [s * a], what choosing a pair would add along the relaxed optimum
+    policy: NDArray[np.int64]  # [s], the cheapest of its policies
 
 
 class Strides(NamedTuple):
@@ -48,6 +69,10 @@ class Strides(NamedTuple):
 
     tables: Floats  # [length - 1, t, s, a], the costs of steps t, t + length, t + 2 length, ...
     filled: Bools  # [length - 1]
+
+
+# The numbers of a walk, by their places in `Walk.counts`.
+WALK_DEPTH, WALK_NODES = 0, 1  # length of the path, -1 once the search is over; nodes worked on
 
 
 class Walk(NamedTuple):
@@ -59,4 +84,4 @@ class Walk(NamedTuple):
     paid: Floats  # [depth + 1], the costs before each step of the path
     policy: NDArray[np.int64]  # [s], the incumbent
     best: Floats  # [1], its value
-    counts: NDArray[np.int64]  # depth (-1: the search is over), nodes
+    counts: NDArray[np.int64]  # [2]: WALK_DEPTH, WALK_NODES

@@ -7,10 +7,10 @@ from amdp.kernels.compiling import ANY_ORDER, entry
 from amdp.kernels.search.chains import move
 
 # Sums of a row may be taken in any order: the compiler then adds several entries at once.
-_fast = entry(ANY_ORDER, nogil=True)
+_entry = entry(ANY_ORDER, nogil=True)
 
 
-@_fast
+@_entry
 def rest(rows, n_actions, policies, initial, steps, rough, stop, room, ends, halt):
     """The step `[n]` from which the law of each of the policies `[n, s]` roughly stays as it is, at most `steps`.
 
@@ -42,7 +42,7 @@ def rest(rows, n_actions, policies, initial, steps, rough, stop, room, ends, hal
     return settled
 
 
-@_fast
+@_entry
 def record(rows, n_actions, policies, initial, ends, places, laws, halt):
     """The laws of policies from the first step to their ends, state by state, from `places[i]` on, rounded.
 
@@ -64,7 +64,7 @@ def record(rows, n_actions, policies, initial, ends, places, laws, halt):
     return True
 
 
-@_fast
+@_entry
 def appraise(laws, places, ends, policies, costs, tails, paid):
     """What each of the policies `[i, s]` (-1: never there) roughly pays: `paid[i]` for one of `costs` `[j, t]`."""
     states = policies.shape[1]
@@ -83,7 +83,7 @@ def appraise(laws, places, ends, policies, costs, tails, paid):
         paid[i] = total
 
 
-@_fast
+@_entry
 def appraise_four(laws, places, ends, policies, costs, tails, paid):
     """The same for four costs `[4, j, t]`: a chance is read once for all of them."""
     states = policies.shape[1]

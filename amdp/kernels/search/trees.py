@@ -6,22 +6,40 @@ these lead to are ever branched on.
 
 import numpy as np
 
-from amdp.kernels.compiling import ANY_ORDER, entry
+from amdp.kernels.compiling import ANY_ORDER, entry, inner
 from amdp.kernels.search.bounds import bound, copy, list_pairs, mix
 from amdp.kernels.search.chains import choices, reached, width
 from amdp.kernels.search.lanes import cheapest_lane
+from amdp.kernels.search.state import (
+    BOUNDS,
+    CLOSED_BOUND,
+    COMPUTED,
+    DEPTH,
+    EXCLUDED,
+    IN_BOUNDS,
+    IN_LANES,
+    MIXING_DEPTH,
+    NODES,
+    OPEN,
+    SCALE,
+    TRIED,
+    VALUE,
+    Node,
+)
 
-CHEAP = 0.02  # a bound that takes less of the work of trying all policies of a node is always computed
-RETRY = 64  # nodes after which a bound that did not pay is tried again
-TRIALS = 12  # bounds that a size of node may fail before their price is held against them
-SIMD = 12.0  # products that lanes do in the time of one product of a bound
+CHEAP_BOUND = 0.02  # a bound that takes less of the work of trying all policies of a node is always computed
+RETRY_NODES = 64  # nodes after which a bound that did not pay is tried again
+TRIAL_BOUNDS = 12  # bounds that a size of node may fail before their price is held against them
+LANE_SPEED = 12.0  # products that lanes do in the time of one product of a bound
+LONG_STEPS = 2000  # with more steps, the scale that averages nothing is tried at the root only
 
-_fast = entry(ANY_ORDER, nogil=True)
+_entry = entry(ANY_ORDER, nogil=True)
+_inner = inner(ANY_ORDER)
 
 
-@_fast
+@_entry
 def list_closed(rows, n_actions, initial, steps, limit, policies, halt):
-    """How many policies differ where they come to, up to `limit + 1`; the first of them into `policies` `[n, s]`.
+    """The number of policies that are distinct on the states they reach, up to `limit + 1`; into `policies` `[n, s]`.
 
     A policy is -1 where it never comes. The count means nothing if `halt` was set.
     """
@@ -66,252 +84,301 @@ def list_closed(rows, n_actions, initial, steps, limit, policies, halt):
     return found
 
 
-@_fast
+@_entry
 def grow(rows, problem, floors, tree, scales, coupled_depth, max_nodes):
     """Work on up to `max_nodes` open nodes, as long as there is time; without `scales` no bounds are computed."""
-    steps, states, n_actions = problem.costs.shape
-    order = np.empty(states, dtype=np.int64)
-    first = np.empty(states + 1, dtype=np.int64)
-    pairs = np.empty(states * n_actions, dtype=np.int64)
-    terms = np.empty(states * n_actions)
-    guesses = np.empty(states * n_actions)
-    policy = np.empty(states, dtype=np.int64)
-    allowed = np.empty((states, n_actions), dtype=np.bool_)
-    marks = np.empty(3, dtype=np.int64)
+    node = _new_node(problem.costs.shape[1], problem.costs.shape[2])
     for _ in range(max_nodes):
-        if tree.counts[0] == 0 or problem.halt[0] != 0:
+        if tree.counts[OPEN] == 0 or problem.halt[0] != 0:
             return
-        tree.counts[0] -= 1
-        tree.counts[1] += 1
-        node = tree.counts[0]
-        inherited = tree.bounds[node]
-        if inherited >= tree.best[0] - problem.slack:
-            tree.best[1] = min(tree.best[1], inherited)
-            continue
-        for s in range(states):
-            for a in range(n_actions):
-                allowed[s, a] = tree.allowed[node, s, a]
-        depth, slot, scale_at = tree.marks[node, 0], tree.marks[node, 1], tree.marks[node, 2]
-        again = True
-        while again:
-            again = False
-            count = reached(rows, allowed, problem.initial, steps, order)
-            lanes = choices(allowed, order, count, problem.lanes)
-            if lanes <= problem.lanes:
-                paid = cheapest_lane(rows, problem, allowed, order, count, lanes, tree.best[0], policy, tree.work)
-                if problem.halt[0] != 0:
-                    _reopen(tree)
-                    return
-                tree.counts[3] += lanes
-                if paid < tree.best[0]:
-                    tree.best[0] = paid
-                    for s in range(states):
-                        tree.policy[s] = policy[s]
-                break
-            used = list_pairs(allowed, order, count, pairs, first)
-            size = _size(pairs, first, count)
-            if scales.size == 0 or not _worth_a_bound(tree, size):
-                for p in range(used):
-                    guesses[p] = 0.0
-                    terms[p] = 0.0
-                marks[0], marks[1], marks[2] = depth + 1, slot, scale_at
-                _branch(tree, allowed, order, count, pairs, used, terms, guesses, inherited, inherited, marks)
-                break
-            if slot < 0 or (depth <= coupled_depth and slot < depth):
-                slot = depth
-                mix(rows, problem.initial, order, count, pairs, first, tree.mixing[slot], tree.work, problem.halt)
-            gap = tree.best[0] - inherited
-            computed, scale_at = _best_bound(
-                rows,
-                problem,
-                floors,
-                order,
-                count,
-                pairs,
-                first,
-                tree.mixing[slot],
-                scales,
-                scale_at,
-                depth,
-                min(gap, 1.0) * 0.01,
-                terms,
-                guesses,
-                tree,
-            )
-            if problem.halt[0] != 0:
-                _reopen(tree)
-                return
-            lower = max(inherited, computed)
-            class_of = int(np.log2(size))
-            tree.tries[class_of, 0] += 1.0
-            if lower >= tree.best[0] - problem.slack:
-                tree.best[1] = min(tree.best[1], lower)
-                tree.tries[class_of, 1] += size
-                break
-            # pairs that cannot be part of anything better
-            removed = 0
-            for i in range(count):
-                least = np.inf
-                for p in range(first[i], first[i + 1]):
-                    least = min(least, terms[p])
-                for p in range(first[i], first[i + 1]):
-                    with_pair = max(inherited, computed + terms[p] - least)
-                    if with_pair >= tree.best[0] - problem.slack:
-                        allowed[order[i], pairs[p] % n_actions] = False
-                        tree.best[1] = min(tree.best[1], with_pair)
-                        removed += 1
-            if removed > 0:
-                count = reached(rows, allowed, problem.initial, steps, order)
-                tree.tries[class_of, 1] += size - _left(allowed, order, count)
-                if removed * 8 >= used or choices(allowed, order, count, problem.lanes) <= problem.lanes:
-                    again = True
-                    inherited = lower
-                    continue
-            marks[0], marks[1], marks[2] = depth + 1, slot, scale_at
-            _branch(tree, allowed, order, count, pairs, used, terms, guesses, inherited, computed, marks)
+        inherited = _take_last(tree, node)
+        if inherited >= tree.best[VALUE] - problem.slack:
+            tree.best[CLOSED_BOUND] = min(tree.best[CLOSED_BOUND], inherited)
+        elif not _work_on(rows, problem, floors, tree, scales, coupled_depth, node, inherited):
+            tree.counts[OPEN] += 1
+            tree.counts[NODES] -= 1
+            return
 
 
-@_fast
-def _reopen(tree):
-    """The node that is worked on stays open: there was no time to finish it."""
-    tree.counts[0] += 1
-    tree.counts[1] -= 1
+@_inner
+def _new_node(states, n_actions):
+    return Node(
+        np.empty((states, n_actions), dtype=np.bool_),
+        np.empty(3, dtype=np.int64),
+        np.empty(states, dtype=np.int64),
+        np.empty(states * n_actions, dtype=np.int64),
+        np.empty(states + 1, dtype=np.int64),
+        np.empty(states * n_actions),
+        np.empty(states * n_actions),
+        np.empty(states, dtype=np.int64),
+    )
 
 
-@_fast
-def _size(pairs, first, count):
-    """How many policies a node has, as a float."""
+@_inner
+def _take_last(tree, node):
+    """Take the last open node off the pile; the bound that it inherited."""
+    tree.counts[OPEN] -= 1
+    tree.counts[NODES] += 1
+    last = tree.counts[OPEN]
+    for s in range(node.allowed.shape[0]):
+        for a in range(node.allowed.shape[1]):
+            node.allowed[s, a] = tree.allowed[last, s, a]
+    for k in range(3):
+        node.marks[k] = tree.marks[last, k]
+    return tree.bounds[last]
+
+
+@_inner
+def _work_on(rows, problem, floors, tree, scales, coupled_depth, node, inherited):
+    """Try out, close or branch a node; False if there was no time to finish it.
+
+    Where its bound strikes out many pairs, it is worked on again as the smaller node that it has become.
+    """
+    steps = problem.costs.shape[0]
+    while True:
+        count = reached(rows, node.allowed, problem.initial, steps, node.order)
+        lanes = choices(node.allowed, node.order, count, problem.lanes)
+        if lanes <= problem.lanes:
+            return _try_all(rows, problem, tree, node, count, lanes)
+        used = list_pairs(node.allowed, node.order, count, node.pairs, node.first)
+        size = _size(node, count)
+        if scales.size == 0 or not _worth_a_bound(tree, size):
+            for p in range(used):
+                node.guesses[p] = 0.0
+                node.terms[p] = 0.0
+            _branch(tree, node, count, used, inherited, inherited)
+            return True
+        computed = _computed_bound(rows, problem, floors, tree, scales, coupled_depth, node, count, inherited)
+        if problem.halt[0] != 0:
+            return False
+        lower = max(inherited, computed)
+        tries = tree.tries[int(np.log2(size))]
+        tries[COMPUTED] += 1.0
+        if lower >= tree.best[VALUE] - problem.slack:
+            tree.best[CLOSED_BOUND] = min(tree.best[CLOSED_BOUND], lower)
+            tries[EXCLUDED] += size
+            return True
+        removed = _strike_out(problem, tree, node, count, inherited, computed)
+        if removed > 0:
+            count = reached(rows, node.allowed, problem.initial, steps, node.order)
+            tries[EXCLUDED] += size - _size_left(node, count)
+            if removed * 8 >= used or choices(node.allowed, node.order, count, problem.lanes) <= problem.lanes:
+                inherited = lower
+                continue
+        _branch(tree, node, count, used, inherited, computed)
+        return True
+
+
+@_inner
+def _try_all(rows, problem, tree, node, count, lanes):
+    """Evaluate all policies of a small node; False if there was no time."""
+    paid = cheapest_lane(
+        rows, problem, node.allowed, node.order, count, lanes, tree.best[VALUE], node.policy, tree.work
+    )
+    if problem.halt[0] != 0:
+        return False
+    tree.counts[TRIED] += lanes
+    if paid < tree.best[VALUE]:
+        tree.best[VALUE] = paid
+        copy(node.policy, tree.policy, node.policy.size)
+    return True
+
+
+@_inner
+def _computed_bound(rows, problem, floors, tree, scales, coupled_depth, node, count, inherited):
+    """The bound of a node, with its mixing worked out anew where that is due; the scale is kept for its children."""
+    depth = node.marks[DEPTH]
+    if node.marks[MIXING_DEPTH] < 0 or (depth <= coupled_depth and node.marks[MIXING_DEPTH] < depth):
+        node.marks[MIXING_DEPTH] = depth
+        mix(
+            rows,
+            problem.initial,
+            node.order,
+            count,
+            node.pairs,
+            node.first,
+            tree.mixing[depth],
+            tree.work,
+            problem.halt,
+        )
+    precision = min(tree.best[VALUE] - inherited, 1.0) * 0.01
+    return _best_bound(rows, problem, floors, tree, scales, node, count, precision)
+
+
+@_inner
+def _strike_out(problem, tree, node, count, inherited, computed):
+    """Forbid the pairs that cannot be part of anything better; how many."""
+    n_actions = node.allowed.shape[1]
+    removed = 0
+    for i in range(count):
+        least = _least_term(node, i)
+        for p in range(node.first[i], node.first[i + 1]):
+            with_pair = max(inherited, computed + node.terms[p] - least)
+            if with_pair >= tree.best[VALUE] - problem.slack:
+                node.allowed[node.order[i], node.pairs[p] % n_actions] = False
+                tree.best[CLOSED_BOUND] = min(tree.best[CLOSED_BOUND], with_pair)
+                removed += 1
+    return removed
+
+
+@_inner
+def _least_term(node, i):
+    """The least that a pair of the reached state number `i` adds to the bound."""
+    least = np.inf
+    for p in range(node.first[i], node.first[i + 1]):
+        least = min(least, node.terms[p])
+    return least
+
+
+@_inner
+def _size(node, count):
+    """How many policies a node has by its pairs, as a float."""
     size = 1.0
     for i in range(count):
-        size = min(1e300, size * (first[i + 1] - first[i]))
+        size = min(1e300, size * (node.first[i + 1] - node.first[i]))
     return size
 
 
-@_fast
-def _left(allowed, order, count):
+@_inner
+def _size_left(node, count):
+    """How many policies a node has by what is still allowed, as a float."""
     size = 1.0
     for i in range(count):
-        size = min(1e300, size * width(allowed, order[i]))
+        size = min(1e300, size * width(node.allowed, node.order[i]))
     return size
 
 
-@_fast
+@_inner
 def _worth_a_bound(tree, size):
     """Whether a bound on so many policies promises to save more work than it is.
 
     Work is counted in products, not in seconds, so that a search takes the same way in every run.
     """
-    if tree.counts[3] == 0 or tree.counts[2] == 0:
+    if tree.counts[TRIED] == 0 or tree.counts[BOUNDS] == 0:
         return True
-    price = tree.work[0] / tree.counts[2]
-    trial = tree.work[1] / SIMD / tree.counts[3]
-    if price <= CHEAP * size * trial:
+    price = tree.work[IN_BOUNDS] / tree.counts[BOUNDS]
+    trial = tree.work[IN_LANES] / LANE_SPEED / tree.counts[TRIED]
+    if price <= CHEAP_BOUND * size * trial:
         return True
-    tried = tree.tries[int(np.log2(size))]
-    if tried[0] < TRIALS or tree.counts[1] % RETRY == 0:
+    tries = tree.tries[int(np.log2(size))]
+    if tries[COMPUTED] < TRIAL_BOUNDS or tree.counts[NODES] % RETRY_NODES == 0:
         return True
-    return price * tried[0] <= trial * tried[1]
+    return price * tries[COMPUTED] <= trial * tries[EXCLUDED]
 
 
-@_fast
-def _best_bound(
-    rows, problem, floors, order, count, pairs, first, mixing, scales, at, depth, precision, terms, guesses, tree
-):
-    """The best bound over some scales of averaging, and the scale; all scales at the root, then neighbors."""
-    used = first[count]
+@_inner
+def _best_bound(rows, problem, floors, tree, scales, node, count, precision):
+    """The best bound over some scales of averaging; all scales at the root, then neighbors of the last best one.
+
+    The node keeps the scale, and the terms and guesses of its bound.
+    """
+    at = node.marks[SCALE]
     low = at
     high = at
     if at < 0:
         low, high = 0, scales.size - 1
-    elif depth <= 2 or tree.counts[1] % 4 == 0:
+    elif node.marks[DEPTH] <= 2 or tree.counts[NODES] % 4 == 0:
         low, high = max(0, at - 1), min(scales.size - 1, at + 1)
+    used = node.first[count]
     best = -np.inf
-    best_at = low
+    node.marks[SCALE] = low
     kept_terms = np.empty(used)
     kept_guesses = np.empty(used)
     for k in range(low, high + 1):
-        if k == 0 and low < high and problem.costs.shape[0] > 2000 and at > 0:
+        if k == 0 and low < high and problem.costs.shape[0] > LONG_STEPS and at > 0:
             continue
-        tree.counts[2] += 1
-        found = bound(
+        tree.counts[BOUNDS] += 1
+        total = bound(
             rows,
             problem,
             floors,
-            order,
+            node.order,
             count,
-            pairs,
-            first,
-            mixing,
+            node.pairs,
+            node.first,
+            tree.mixing[node.marks[MIXING_DEPTH]],
             scales[k],
             precision,
-            terms,
-            guesses,
+            node.terms,
+            node.guesses,
             tree.work,
         )
         for i in range(count):
-            least = np.inf
-            for p in range(first[i], first[i + 1]):
-                least = min(least, terms[p])
-            found += least
-        if found > best:
-            best = found
-            best_at = k
-            copy(terms, kept_terms, used)
-            copy(guesses, kept_guesses, used)
-    copy(kept_terms, terms, used)
-    copy(kept_guesses, guesses, used)
-    return best, best_at
+            total += _least_term(node, i)
+        if total > best:
+            best = total
+            node.marks[SCALE] = k
+            copy(node.terms, kept_terms, used)
+            copy(node.guesses, kept_guesses, used)
+    copy(kept_terms, node.terms, used)
+    copy(kept_guesses, node.guesses, used)
+    return best
 
 
-@_fast
-def _branch(tree, allowed, order, count, pairs, used, terms, guesses, inherited, computed, marks):
+@_inner
+def _branch(tree, node, count, used, inherited, computed):
     """Open one node for each allowed action of the state on which the relaxed optimum disagrees with itself most.
 
     The terms raise the bound that was computed with them, not the one that the node inherited.
-    `pairs` may still list pairs that were removed, and states that are no longer reached.
     """
-    states, n_actions = allowed.shape
-    still = np.zeros(states, dtype=np.bool_)
-    for i in range(count):
-        still[order[i]] = True
-    most = -1.0
-    begin = 0
-    end = 0
-    low = 0
-    while low < used:
-        s = pairs[low] // n_actions
-        high = low
-        open_pairs = 0
-        least = np.inf
-        while high < used and pairs[high] // n_actions == s:
-            if allowed[s, pairs[high] % n_actions]:
-                open_pairs += 1
-                least = min(least, guesses[high])
-            high += 1
-        if open_pairs > 1 and still[s] and least > most:
-            most, begin, end = least, low, high
-        low = high
-    branch = pairs[begin] // n_actions
+    n_actions = node.allowed.shape[1]
+    begin, end = _branching_state(node, count, used)
     floor = np.inf
     for p in range(begin, end):
-        floor = min(floor, terms[p])
-    open_nodes = tree.counts[0]
+        floor = min(floor, node.terms[p])
     # The most promising child goes last onto the pile, and so is worked on first.
     pushed = np.zeros(end - begin, dtype=np.bool_)
     for _ in range(end - begin):
         p = -1
         for q in range(begin, end):
-            if not pushed[q - begin] and (p < 0 or guesses[q] > guesses[p]):
+            if not pushed[q - begin] and (p < 0 or node.guesses[q] > node.guesses[p]):
                 p = q
         pushed[p - begin] = True
-        a = pairs[p] % n_actions
-        if allowed[branch, a]:
-            child = tree.allowed[open_nodes]
-            for s in range(states):
-                for b in range(n_actions):
-                    child[s, b] = allowed[s, b] and (s != branch or a == b)
-            tree.bounds[open_nodes] = max(inherited, computed + terms[p] - floor)
-            for k in range(3):
-                tree.marks[open_nodes, k] = marks[k]
-            open_nodes += 1
-    tree.counts[0] = open_nodes
+        if node.allowed[node.pairs[p] // n_actions, node.pairs[p] % n_actions]:
+            _push_child(tree, node, node.pairs[p], max(inherited, computed + node.terms[p] - floor))
+
+
+@_inner
+def _branching_state(node, count, used):
+    """Where in `pairs` those of the state begin and end whose least guess is largest.
+
+    `pairs` may still list pairs that were removed, and states that are no longer reached.
+    """
+    states, n_actions = node.allowed.shape
+    still = np.zeros(states, dtype=np.bool_)
+    for i in range(count):
+        still[node.order[i]] = True
+    most = -1.0
+    begin = 0
+    end = 0
+    low = 0
+    while low < used:
+        s = node.pairs[low] // n_actions
+        high = low
+        open_pairs = 0
+        least = np.inf
+        while high < used and node.pairs[high] // n_actions == s:
+            if node.allowed[s, node.pairs[high] % n_actions]:
+                open_pairs += 1
+                least = min(least, node.guesses[high])
+            high += 1
+        if open_pairs > 1 and still[s] and least > most:
+            most, begin, end = least, low, high
+        low = high
+    return begin, end
+
+
+@_inner
+def _push_child(tree, node, pair, lower):
+    """Open the node that takes the action of a pair at its state, and allows elsewhere what its parent does."""
+    states, n_actions = node.allowed.shape
+    place = tree.counts[OPEN]
+    child = tree.allowed[place]
+    for s in range(states):
+        for a in range(n_actions):
+            child[s, a] = node.allowed[s, a] and (s != pair // n_actions or a == pair % n_actions)
+    tree.bounds[place] = lower
+    tree.marks[place, DEPTH] = node.marks[DEPTH] + 1
+    tree.marks[place, MIXING_DEPTH] = node.marks[MIXING_DEPTH]
+    tree.marks[place, SCALE] = node.marks[SCALE]
+    tree.counts[OPEN] = place + 1

@@ -32,7 +32,7 @@ from amdp.oracles.base import Report, Status, describe
 from amdp.oracles.exclusive import Exclusive
 
 GROUP = "amdp.projections"
-LARGEST = 700.0  # exp of more is infinite
+LARGEST_EXPONENT = 700.0  # exp of more is infinite
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,13 +126,15 @@ class Projector(Exclusive, ABC, solves="project"):
         """
 
     def checked(self, log_point: ArrayLike) -> Floats:
-        """`log_point` as an array that fits the domain, below `LARGEST` and without NaN, or `InvalidInput`."""
+        """`log_point` as an array that fits the domain, below `LARGEST_EXPONENT` and without NaN, or `InvalidInput`."""
         axes = "hsay"[: len(self.point_shape)]
         result = floats("log_point", log_point, axes)
         if result.shape != self.point_shape:
             raise InvalidInput(f"log_point has shape {result.shape}; the domain asks for {self.point_shape}")
-        if not result.max() < LARGEST:
-            refuse("log_point", result, ~(result < LARGEST), axes, f"must be a number below {LARGEST:g}")
+        if not result.max() < LARGEST_EXPONENT:
+            refuse(
+                "log_point", result, ~(result < LARGEST_EXPONENT), axes, f"must be a number below {LARGEST_EXPONENT:g}"
+            )
         return result
 
     def start(self, near: Projection | None) -> Floats | None:

@@ -94,7 +94,7 @@ class _CvxpyProjector(Projector):
         return replace(best, status=proved, report=took).require(Status.OPTIMAL)
 
     def forget(self) -> None:
-        """Drop the problem."""
+        """Drop the compiled problem: the next projection states it anew."""
         self._program = None
 
     def _certified(self, point: Floats, weights: Floats, prices: Floats, report: Report) -> Projection:

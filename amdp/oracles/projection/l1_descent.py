@@ -25,7 +25,9 @@ from amdp.oracles.base import Report, Status
 from amdp.oracles.projection.base import Projection, Projector, status_of
 from amdp.oracles.solving import require_limits
 
-FAINT = 600.0  # priced weights below exp(-600) of the largest of their row are raised to that, which lowers the bound
+FAINT_LOG_RANGE = (
+    600.0  # priced weights below exp(-600) of the largest of their row are raised to that, which lowers the bound
+)
 
 
 @dataclass(frozen=True)
@@ -47,12 +49,12 @@ class L1Descent:
         return isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, L1Ball)
 
     def bind(self, domain: Domain) -> Projector:
-        """A projector."""
+        """A projector by descent over one domain."""
         return _L1Projector(self, domain)
 
 
 class _Dual(NamedTuple):
-    """What prices lead to."""
+    """The dual value of prices, its gradient, and the primal point that attains it."""
 
     value: float  # F
     slope: Floats  # [h, s]
@@ -198,7 +200,7 @@ def nearest_rows(log_weights: Floats, center: Floats, radius: Floats) -> Floats:
 
 def _raised(log_weights: Floats) -> Floats:
     """Weights that are not lost beside the largest of their row; no row costs more by them, so bounds stay bounds."""
-    faintest = log_weights.max(axis=-1, keepdims=True) - FAINT
+    faintest = log_weights.max(axis=-1, keepdims=True) - FAINT_LOG_RANGE
     result: Floats = np.where(np.isneginf(log_weights), -np.inf, np.maximum(log_weights, faintest))
     return result
 

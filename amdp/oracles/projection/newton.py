@@ -9,7 +9,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, replace
 from math import inf
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -25,10 +25,18 @@ from amdp.oracles.polytope import has_polytope
 from amdp.oracles.projection.base import Projection, Projector, status_of
 from amdp.oracles.projection.certificate import certified, supported
 
-FAINT = -600.0  # the logarithm of masses that the sums of compiled code may lose
-TOO_FAR = 1e10  # logarithms of weights whose rounding may be seen in the gap
+FAINT_LOG_MASS = -600.0  # the logarithm of masses that the sums of compiled code may lose
+FAR_LOG_WEIGHT = 1e10  # logarithms of weights whose rounding may be seen in the gap
 Arrays = tuple[Any, ...]  # what the compiled code takes for `FlowRows`
-Found = tuple[Floats, float, int, int]  # prices, gap, steps, and how many of them were dual steps
+
+
+class Solution(NamedTuple):
+    """Where Newton's method stopped."""
+
+    prices: Floats  # [h, s]
+    gap: float
+    steps: int  # -1: nothing was done, for a pair has no weight
+    dual_steps: int
 
 
 @dataclass(frozen=True)
@@ -79,7 +87,7 @@ class _NewtonProjector(Projector):
 
     def _solved(
         self, rows: Arrays, pairs: Floats, reached: Bools, closed: bool, start: Floats | None, log_measure: Floats
-    ) -> Found:
+    ) -> Solution:
         """Prices, gap, steps and dual steps, from given prices, from zero or softly; fills in the measure."""
         settings = self.oracle
         steps, states = reached.shape
@@ -99,16 +107,15 @@ class _NewtonProjector(Projector):
             prices,
             log_measure,
         )
-        return prices, gap, iterations, dual_steps
+        return Solution(prices, gap, iterations, dual_steps)
 
     def _answer(
-        self, log_measure: Floats, found: Found, judged: tuple[float, float, float], began: float
+        self, log_measure: Floats, solution: Solution, judged: tuple[float, float, float], began: float
     ) -> Projection:
-        prices, gap, iterations, dual_steps = found
-        note = f"{dual_steps} dual steps" if dual_steps else ""
-        report = Report("NewtonProjection", perf_counter() - began, iterations, note=note)
-        status = status_of(gap, len(log_measure), self.oracle.gap)
-        return Projection(log_measure, prices, judged[0], gap, judged[1], judged[2], status, report)
+        note = f"{solution.dual_steps} dual steps" if solution.dual_steps else ""
+        report = Report("NewtonProjection", perf_counter() - began, solution.steps, note=note)
+        status = status_of(solution.gap, len(log_measure), self.oracle.gap)
+        return Projection(log_measure, solution.prices, judged[0], solution.gap, judged[1], judged[2], status, report)
 
 
 class _KernelProjector(_NewtonProjector):
@@ -122,13 +129,13 @@ class _KernelProjector(_NewtonProjector):
         steps, states, _ = point.shape
         log_measure = np.empty(point.shape)
         given, by_pair, initial = point.reshape(steps, -1), log_measure.reshape(steps, -1), self.domain.initial
-        found = self._solved(self._rows, given, self._reached, False, start, by_pair[..., None])
-        if found[2] < 0:
+        solution = self._solved(self._rows, given, self._reached, False, start, by_pair[..., None])
+        if solution.steps < 0:
             weights = supported(self.domain, point)
             reached = np.asarray((weights > -inf).any(axis=-1))
-            found = self._solved(self._rows, weights.reshape(steps, -1), reached, True, start, by_pair[..., None])
+            solution = self._solved(self._rows, weights.reshape(steps, -1), reached, True, start, by_pair[..., None])
         judged = kernels.entropy.judge(self._rows, np.exp(given), given, initial, states, np.exp(by_pair), by_pair)
-        return self._answer(log_measure, found, (*judged, 0.0), began)
+        return self._answer(log_measure, solution, (*judged, 0.0), began)
 
 
 class _BoxProjector(_NewtonProjector):
@@ -155,22 +162,22 @@ class _BoxProjector(_NewtonProjector):
         np.exp(rows.weights, out=rows.weights)
         log_measure = np.empty(self._flat)
         flow = BOX, _NOT_DENSE, _NOT_SPARSE, given
-        found = self._solved(flow, pairs, np.asarray(usable.any(axis=(2, 3))), True, start, log_measure)
+        solution = self._solved(flow, pairs, np.asarray(usable.any(axis=(2, 3))), True, start, log_measure)
         judged = kernels.entropy.judge_box(
             rows.lower, rows.upper, np.exp(point), point, self.domain.initial, np.exp(log_measure), log_measure
         )
-        return self._answer(log_measure.reshape(self.point_shape), found, judged, began)
+        return self._answer(log_measure.reshape(self.point_shape), solution, judged, began)
 
     def _proved(self, point: Floats, start: Floats | None, began: float) -> Projection:
         """Where masses are too small for the compiled sums, the plain certificate has to agree."""
-        found = self._projected(point, start, began)
-        faint = (found.log_measure > -inf) & (found.log_measure < FAINT)
-        if found.status is not Status.OPTIMAL or not faint.any():
-            return found
-        plain = certified(self.domain, point, found.prices, found.report)
+        projection = self._projected(point, start, began)
+        faint = (projection.log_measure > -inf) & (projection.log_measure < FAINT_LOG_MASS)
+        if projection.status is not Status.OPTIMAL or not faint.any():
+            return projection
+        plain = certified(self.domain, point, projection.prices, projection.report)
         if status_of(plain.gap, len(point), self.oracle.gap) is Status.OPTIMAL:
-            return found
-        return replace(found, gap=max(found.gap, plain.gap), status=Status.FEASIBLE)
+            return projection
+        return replace(projection, gap=max(projection.gap, plain.gap), status=Status.FEASIBLE)
 
     def _laid_out(self) -> BoxRows:
         """Rows with room for the weights and for what is chosen: new ones, so that no answer depends on the last."""
@@ -186,7 +193,7 @@ def _explained(answer: Projection, point: Floats) -> Projection:
     if answer.status is Status.OPTIMAL:
         return answer
     largest = float(np.abs(point[np.isfinite(point)]).max(initial=0.0))
-    if largest <= TOO_FAR:
+    if largest <= FAR_LOG_WEIGHT:
         return answer
     note = f"logarithms of weights reach {largest:g}, and their rounding alone may leave such a gap: take smaller steps"
     return replace(answer, report=answer.report._replace(note=note))

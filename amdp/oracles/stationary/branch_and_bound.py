@@ -16,7 +16,7 @@ import numpy as np
 from amdp import kernels
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
-from amdp.kernels.search.state import Problem, Tree
+from amdp.kernels.search.state import CLOSED_BOUND, IN_BOUNDS, NODES, OPEN, VALUE, Problem, Tree
 from amdp.model.domains import Domain
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
@@ -28,7 +28,7 @@ from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.problems import evaluation_error
 from amdp.oracles.stationary.search import Search, SearchResult
 
-SPARSE = 1 / 3  # with a smaller share of successors, mixing is worked out anew at every node
+SPARSE_SHARE = 1 / 3  # with a smaller share of successors, mixing is worked out anew at every node
 
 
 @dataclass(frozen=True)
@@ -88,29 +88,29 @@ class TreeSearch(Search):
         tree = new_tree(self._chains, incumbent)
         mixing = self.mixing(clock)
         tree.mixing[0] = mixing.moves
-        tree.work[0] = self._bound_price
+        tree.work[IN_BOUNDS] = self._bound_price
         note = self._grow(tree, posed, mixing, clock)
         bound = proved(tree, posed)
         if bound == -inf:
             bound = self._chains.markov_bound(posed.costs)
-        return SearchResult(tree.policy, bound, int(tree.counts[1]), note)
+        return SearchResult(tree.policy, bound, int(tree.counts[NODES]), note)
 
     def _grow(self, tree: Tree, problem: Problem, mixing: MixingBound, clock: SearchClock) -> str:
         """Work until nothing is open; why it stopped, if it is for a limit."""
         _, states, actions = self._chains.shape
         rows = self._chains.rows
-        couple = states if rows.chances.size <= SPARSE * states * states * actions else 0
+        couple = states if rows.chances.size <= SPARSE_SHARE * states * states * actions else 0
         portion = 4
-        while tree.counts[0] > 0:
+        while tree.counts[OPEN] > 0:
             if clock.expired:
                 return f"stopped at {self._settings.seconds:g} seconds"
-            if tree.counts[1] >= self._settings.nodes:
+            if tree.counts[NODES] >= self._settings.nodes:
                 return f"stopped at {self._settings.nodes:g} nodes"
-            portion = int(min(portion, self._settings.nodes - tree.counts[1]))
+            portion = int(min(portion, self._settings.nodes - tree.counts[NODES]))
             began = perf_counter()
             kernels.search.trees.grow(rows, problem, mixing.floors, tree, self._scales, couple, portion)
             portion = next_portion(portion, perf_counter() - began)
-            clock.report(problem, float(tree.best[0]), proved(tree, problem), int(tree.counts[1]))
+            clock.report(problem, float(tree.best[VALUE]), proved(tree, problem), int(tree.counts[NODES]))
         return ""
 
 
@@ -134,5 +134,7 @@ def new_tree(chains: Chains, incumbent: tuple[np.ndarray, float]) -> Tree:
 
 def proved(tree: Tree, problem: Problem) -> float:
     """No policy is cheaper: the least of the incumbent, what bounds closed, and what is open."""
-    open_nodes = tree.bounds[: tree.counts[0]]
-    return float(min(tree.best[0] - evaluation_error(problem), tree.best[1], open_nodes.min(initial=inf)))
+    open_nodes = tree.bounds[: tree.counts[OPEN]]
+    return float(
+        min(tree.best[VALUE] - evaluation_error(problem), tree.best[CLOSED_BOUND], open_nodes.min(initial=inf))
+    )

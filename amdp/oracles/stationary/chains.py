@@ -45,7 +45,7 @@ class Chains:
 
     @property
     def shape(self) -> Shape:
-        """Steps, states, actions."""
+        """The numbers of steps, states and actions."""
         return self.kernel.shape
 
     @cached_property
@@ -70,7 +70,7 @@ class Chains:
 
     @cached_property
     def defect(self) -> float:
-        """By how much a row misses the sum 1; 0 if by rounding only."""
+        """The largest difference between 1 and the sum of a row; 0 if all differ by rounding only."""
         pairs = np.repeat(np.arange(len(self.successors)), self.successors)
         sums = np.bincount(pairs, self.rows.chances, len(self.successors))
         missed = float(np.abs(sums[self.successors > 0] - 1.0).max(initial=0.0))

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from amdp.kernels.search.state import Problem
-from amdp.oracles.apart import Tell, run_apart
-from amdp.oracles.interrupts import LOOK
+from amdp.oracles.interrupts import POLL_SECONDS
+from amdp.oracles.subprocesses import Tell, run_in_subprocess
 
 GRACE_SECONDS = 1.0  # after its limit, until a solver in another process is ended
 
@@ -91,10 +91,12 @@ class SearchClock:
         if self._end is not None:
             self._end()
 
-    def apart(self, work: Callable[..., Any], *given: Any, tell: Tell) -> Any:
-        """`run_apart`, until the time is well over."""
+    def run_in_subprocess(self, work: Callable[..., Any], *given: Any, tell: Tell) -> Any:
+        """Call `work(*given, tell)` in another process, which is ended a little after the limit."""
         try:
-            return run_apart(work, *given, seconds=self.left + GRACE_SECONDS, tell=tell, on_start=self._on_start)
+            return run_in_subprocess(
+                work, *given, seconds=self.left + GRACE_SECONDS, tell=tell, on_start=self._on_start
+            )
         finally:
             self._end = None
 
@@ -111,4 +113,4 @@ class SearchClock:
 
 def next_portion(portion: int, seconds: float) -> int:
     """How many nodes to search next if `portion` took `seconds`: Ctrl-C is heard soon, and reports are not too many."""
-    return max(1, min(2 * portion, int(portion * LOOK / max(seconds, 1e-6))))
+    return max(1, min(2 * portion, int(portion * POLL_SECONDS / max(seconds, 1e-6))))

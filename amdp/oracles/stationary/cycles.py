@@ -13,7 +13,7 @@ import numpy as np
 
 from amdp import kernels
 from amdp.errors import InvalidInput, UnsupportedDomain
-from amdp.kernels.search.state import Problem, Strides, Walk
+from amdp.kernels.search.state import WALK_DEPTH, WALK_NODES, Problem, Strides, Walk
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
@@ -23,7 +23,7 @@ from amdp.oracles.stationary.local_search import FEW_STARTS, descents
 from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.search import Search, SearchResult
 
-PORTION = 10_000  # nodes before anything but the paths themselves is looked at
+FIRST_PORTION = 10_000  # nodes before anything but the paths themselves is looked at
 
 
 @dataclass(frozen=True)
@@ -78,23 +78,25 @@ class PathSearch(Search):
         strides = Strides(np.empty((lengths, min(states, steps), states, actions)), np.zeros(lengths, dtype=bool))
         walk = _new_walk(states, self._chains.initial)
         floors = np.full((min(states, steps) + 1, states), -inf)
-        portion = PORTION
+        portion = FIRST_PORTION
         began = perf_counter()
         kernels.search.cycles.explore(self._following, problem, strides, floors, walk, int(min(portion, nodes)))
-        if walk.counts[0] < 0:
-            return SearchResult(walk.policy, float(walk.best[0]), int(walk.counts[1]))
+        if walk.counts[WALK_DEPTH] < 0:
+            return SearchResult(walk.policy, float(walk.best[0]), int(walk.counts[WALK_NODES]))
         markov = self._chains.markov_values(problem.costs)
         bound = float(markov[0, self._chains.initial])
         floors[: len(markov)] = markov[: len(floors)]
         self._begin_below(walk, problem, clock)
-        while walk.counts[0] >= 0 and walk.counts[1] < nodes and not clock.expired:
-            portion = int(min(next_portion(portion, perf_counter() - began), nodes - walk.counts[1]))
+        while walk.counts[WALK_DEPTH] >= 0 and walk.counts[WALK_NODES] < nodes and not clock.expired:
+            portion = int(min(next_portion(portion, perf_counter() - began), nodes - walk.counts[WALK_NODES]))
             began = perf_counter()
             kernels.search.cycles.explore(self._following, problem, strides, floors, walk, portion)
-            clock.report(problem, float(walk.best[0]), bound, int(walk.counts[1]))
-        if walk.counts[0] < 0:
-            return SearchResult(walk.policy, max(bound, float(walk.best[0]) - problem.slack), int(walk.counts[1]))
-        return SearchResult(walk.policy, bound, int(walk.counts[1]), self._why(walk))
+            clock.report(problem, float(walk.best[0]), bound, int(walk.counts[WALK_NODES]))
+        if walk.counts[WALK_DEPTH] < 0:
+            return SearchResult(
+                walk.policy, max(bound, float(walk.best[0]) - problem.slack), int(walk.counts[WALK_NODES])
+            )
+        return SearchResult(walk.policy, bound, int(walk.counts[WALK_NODES]), self._why(walk))
 
     def _begin_below(self, walk: Walk, problem: Problem, clock: SearchClock) -> None:
         """Take what a local search finds for the incumbent, if it is cheaper."""
@@ -104,7 +106,7 @@ class PathSearch(Search):
             walk.policy[:] = policy
 
     def _why(self, walk: Walk) -> str:
-        by_nodes = walk.counts[1] >= self._settings.nodes
+        by_nodes = walk.counts[WALK_NODES] >= self._settings.nodes
         limit = f"{self._settings.nodes:g} nodes" if by_nodes else f"{self._settings.seconds:g} seconds"
         short = self._lengths < self._chains.shape[1]
         return f"stopped at {limit}" + short * f"; cycles above {self._lengths} steps did not fit the table"

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from amdp import kernels
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput, UnsupportedDomain
-from amdp.kernels.search.state import Floors, Problem
+from amdp.kernels.search.state import NODES, OPEN, TRIED, VALUE, Floors, Problem
 from amdp.model.chains import rows_of
 from amdp.model.domains import Domain
 from amdp.model.transitions import Kernel
@@ -42,7 +42,7 @@ MOST_CONTENDERS = 1_000  # policies that the table cannot tell apart and that ar
 
 @dataclass(frozen=True)
 class Enumeration:
-    """The cheapest of all policies that differ where they come; refused above `limit` of them."""
+    """The cheapest of all policies that are distinct on the states they reach; refused above `limit` of them."""
 
     limit: int = 200_000
     table: int = 2**28  # bytes that the laws of all stationary policies may fill, from the second solve on
@@ -112,18 +112,18 @@ class _Listed(Search):
         tree = new_tree(self._chains, descents(self._chains, problem, 1, clock))
         floors = _no_floors(self._chains)
         markov, portion = -inf, 4
-        while tree.counts[0] > 0 and not clock.expired:
+        while tree.counts[OPEN] > 0 and not clock.expired:
             began = perf_counter()
             kernels.search.trees.grow(self._chains.rows, problem, floors, tree, NO_BOUNDS, 0, portion)
             portion = next_portion(portion, perf_counter() - began)
             if clock.has_listener:
                 markov = markov if markov > -inf else self._markov_bound(problem)
                 bound = max(markov, proved(tree, problem))
-                clock.report(problem, float(tree.best[0]), bound, int(tree.counts[1]))
-        if tree.counts[0] > 0:
+                clock.report(problem, float(tree.best[VALUE]), bound, int(tree.counts[NODES]))
+        if tree.counts[OPEN] > 0:
             note = f"stopped at {self._seconds:g} seconds"
-            return SearchResult(tree.policy, self._markov_bound(problem), int(tree.counts[3]), note)
-        return SearchResult(tree.policy, proved(tree, problem), int(tree.counts[3]))
+            return SearchResult(tree.policy, self._markov_bound(problem), int(tree.counts[TRIED]), note)
+        return SearchResult(tree.policy, proved(tree, problem), int(tree.counts[TRIED]))
 
     def _markov_bound(self, problem: Problem) -> float:
         """That of policies that choose by step, as long as laws move: what is left then counts as one more step."""

@@ -14,10 +14,12 @@ from amdp.oracles.stationary.clock import SearchClock
 from amdp.oracles.stationary.cycles import Cycles, PathSearch, moves_are_certain
 from amdp.oracles.stationary.search import Search, SearchResult
 
-WRONG = 1e-9  # of steps times the largest cost: a bound that exceeds the cost of a policy by less is cut, not rejected
-PROVED = 1e-11  # of the same: as close as the bounds of two searches come
-NODES = 50_000  # of branch and bound
-PATHS = 10_000_000  # where moves are certain
+REJECTION_TOLERANCE = (
+    1e-9  # of steps times the largest cost: a bound that exceeds the cost of a policy by less is cut, not rejected
+)
+CONFIRMATION_TOLERANCE = 1e-11  # of the same: as close as the bounds of two searches come
+EXAMINED_NODES = 50_000  # of branch and bound
+EXAMINED_PATHS = 10_000_000  # where moves are certain
 
 
 class Examination:
@@ -35,13 +37,13 @@ class Examination:
         other = self._search.solve([problem], clock.without_listener())[0]
         policy = self._chains.cheaper(problem, claim.policy, other.policy)
         cost = self._chains.value(problem, policy)
-        if claim.bound > cost + WRONG * steps:
+        if claim.bound > cost + REJECTION_TOLERANCE * steps:
             low, high = f"{cost * problem.scale:.10g}", f"{claim.bound * problem.scale:.10g}"
             wrong = f"rejected the bound of {solver}: no policy costs less than {high}, it claims, but one costs {low}"
             return claim._replace(policy=policy, bound=markov, note=wrong)
         bound = min(claim.bound, cost)
-        if other.bound >= bound - PROVED * steps:
-            apart = cost > bound + WRONG * steps / 2
+        if other.bound >= bound - CONFIRMATION_TOLERANCE * steps:
+            apart = cost > bound + REJECTION_TOLERANCE * steps / 2
             rounded = f"{solver} solved a rounded model, to within its tolerances" if apart else ""
             return claim._replace(policy=policy, bound=bound, note=claim.note or rounded)
         doubt = f"the bound of {solver} was not confirmed in {other.nodes} nodes"
@@ -49,7 +51,7 @@ class Examination:
 
     @cached_property
     def _search(self) -> Search:
-        """A search of another kind."""
+        """A search that shares nothing with the solver: over cycles, or branch and bound."""
         if moves_are_certain(self._chains):
-            return PathSearch(self._chains, Cycles(nodes=PATHS))
-        return TreeSearch(self._chains, BranchAndBound(nodes=NODES))
+            return PathSearch(self._chains, Cycles(nodes=EXAMINED_PATHS))
+        return TreeSearch(self._chains, BranchAndBound(nodes=EXAMINED_NODES))

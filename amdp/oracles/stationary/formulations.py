@@ -33,7 +33,7 @@ class Formulation(NamedTuple):
 
 
 def occupancy(model: Rounded, start: Policy) -> Formulation:
-    """A row for each pair and step."""
+    """The formulation with a row for each pair and step."""
     steps, states, actions = model.shape
     ceilings = np.repeat(model.caps.reshape(-1), actions)
     pairs = np.arange(steps * states * actions)
@@ -44,7 +44,7 @@ def occupancy(model: Rounded, start: Policy) -> Formulation:
 
 
 def aggregated(model: Rounded, start: Policy) -> Formulation:
-    """A row for each pair."""
+    """The formulation with a row for each pair, summed over steps."""
     steps, states, actions = model.shape
     ceilings = np.repeat(model.caps.sum(axis=0), actions)
     over_time = scipy.sparse.hstack([scipy.sparse.eye_array(states * actions)] * steps)
@@ -52,7 +52,7 @@ def aggregated(model: Rounded, start: Policy) -> Formulation:
 
 
 def value(model: Rounded, start: Policy) -> Formulation:
-    """A row for each pair and step, over values instead of chances."""
+    """The formulation over values instead of chances, with a row for each pair and step."""
     steps, states, actions = model.shape
     least, greatest = model.least, np.maximum(model.greatest, model.least)
     later = np.zeros((steps, states * actions))

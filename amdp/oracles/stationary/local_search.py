@@ -19,7 +19,7 @@ from amdp.oracles.stationary.problems import CLOSING_TOLERANCE
 from amdp.oracles.stationary.search import Search, SearchResult
 
 FEW_STARTS = 5  # for methods that only want somewhere to begin
-ENOUGH = 4  # times that the best value must be found again
+ENOUGH_REPEATS = 4  # times that the best value must be found again
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ def descents(chains: Chains, problem: Problem, starts: int, clock: SearchClock) 
         again = again + 1 if abs(value - best) <= CLOSING_TOLERANCE * steps else again
         if value < best - CLOSING_TOLERANCE * steps:
             best, winner, again = value, policy, 0
-        if again == ENOUGH or clock.expired:
+        if again == ENOUGH_REPEATS or clock.expired:
             break
     return winner, best
 

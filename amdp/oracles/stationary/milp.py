@@ -14,10 +14,9 @@ from amdp.arrays import Floats, floats
 from amdp.errors import InvalidInput
 from amdp.kernels.search.state import Problem
 from amdp.model.domains import Domain, StationaryPolicies
-from amdp.oracles.apart import Ended, Tell
 from amdp.oracles.base import Planner
 from amdp.oracles.highs import linear_model, run
-from amdp.oracles.interrupts import LOOK
+from amdp.oracles.interrupts import POLL_SECONDS
 from amdp.oracles.solving import require_limits, require_model_suffix
 from amdp.oracles.stationary.chains import Chains, is_stationary
 from amdp.oracles.stationary.clock import SearchClock
@@ -34,6 +33,7 @@ from amdp.oracles.stationary.mixed_solvers import (
 from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.rounding import Rounded
 from amdp.oracles.stationary.search import Search, SearchResult
+from amdp.oracles.subprocesses import SubprocessEnded, Tell
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class MixedProgram:
 
 
 class Answer(NamedTuple):
-    """What HiGHS leaves."""
+    """What HiGHS returns for one program, to be sent between processes."""
 
     status: str  # in its words
     optimal: bool
@@ -103,8 +103,8 @@ class _Highs(Search):
 
         try:
             given = program, self._settings.threads, SOLVER_TIME * clock.left, clock.has_listener
-            answer: Answer = clock.apart(solve_mixed, *given, tell=tell)
-        except Ended:
+            answer: Answer = clock.run_in_subprocess(solve_mixed, *given, tell=tell)
+        except SubprocessEnded:
             return SearchResult(incumbent, self._chains.markov_bound(problem.costs), note=self._stopped)
         claim = SearchResult(incumbent, -inf if answer.failed else answer.bound, answer.nodes, self._note(answer))
         if answer.choices is not None:  # whole within the tolerances: the policy itself may be dearer
@@ -166,7 +166,7 @@ class _Listener:
         self._told = -inf
 
     def hear(self, event: Any) -> None:
-        if perf_counter() >= self._told + LOOK:
+        if perf_counter() >= self._told + POLL_SECONDS:
             self._told = perf_counter()
             found = event.data_out
             self._tell(float(found.mip_primal_bound), float(found.mip_dual_bound), int(found.mip_node_count))

@@ -42,7 +42,7 @@ class StationaryPlanner(Planner):
         build: Callable[[Chains], Search],
         gap: float,
         seconds: float = inf,
-        together: int = 1,
+        batch_size: int = 1,
     ) -> None:
         super().__init__(oracle, domain)
         assert isinstance(domain, StationaryPolicies)
@@ -52,7 +52,7 @@ class StationaryPlanner(Planner):
         self.reason = ""  # why this search was chosen
         self._gap = gap
         self._seconds = seconds  # for each of the costs
-        self._together = together
+        self._batch_size = batch_size
         if seconds < inf:
             _compile_first(oracle, domain.dynamics, build)
 
@@ -62,8 +62,8 @@ class StationaryPlanner(Planner):
         shaped = self.shaped(costs)
         results: list[SearchResult] = []
         objective, bound, allowed = np.empty((3, len(shaped)))
-        for first in range(0, len(shaped), self._together):
-            batch = slice(first, first + self._together)
+        for first in range(0, len(shaped), self._batch_size):
+            batch = slice(first, first + self._batch_size)
             results += self._solved(shaped[batch], objective[batch], bound[batch], allowed[batch])
         proved = objective - bound <= allowed
         statuses = [Status.OPTIMAL if met else Status.FEASIBLE for met in proved]
@@ -124,7 +124,7 @@ def _compile_first(oracle: PlanningOracle, kernel: SingleKernel, build: Callable
     stay = np.ones((2, 1))
     sparse = isinstance(kernel, SparseKernel)
     tiny = SparseKernel.homogeneous(stay, 2) if sparse else Kernel.homogeneous(stay.reshape(1, 2, 1), 2)
-    planner = StationaryPlanner(oracle, StationaryPolicies(tiny), build, gap=1e-9, together=5)
+    planner = StationaryPlanner(oracle, StationaryPolicies(tiny), build, gap=1e-9, batch_size=5)
     costs, chains = np.zeros((5, 2, 1, 2)), planner.chains
     planner.minimize(costs[:1])
     planner.minimize(costs)  # by the table, where there is one

@@ -15,7 +15,6 @@ from numpy.typing import ArrayLike
 from amdp.arrays import Floats, floats
 from amdp.kernels.search.state import Problem
 from amdp.model.domains import Domain, StationaryPolicies
-from amdp.oracles.apart import Ended, Tell
 from amdp.oracles.base import Planner
 from amdp.oracles.pulp_solvers import bundled_cbc, require_solver
 from amdp.oracles.solving import require_limits, require_model_suffix
@@ -34,6 +33,7 @@ from amdp.oracles.stationary.mixed_solvers import (
 from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.rounding import Rounded
 from amdp.oracles.stationary.search import Search, SearchResult
+from amdp.oracles.subprocesses import SubprocessEnded, Tell
 
 CBC_OPTIONS = [
     *(f"{kind}Tolerance {ACCURACY:g}" for kind in ("primal", "dual", "integer")),
@@ -81,7 +81,7 @@ class PulpMixedProgram:
 
 
 class Answer(NamedTuple):
-    """What the solver leaves."""
+    """What the solver returns for one program, to be sent between processes."""
 
     status: str  # in the words of PuLP
     optimal: bool
@@ -103,8 +103,8 @@ class _Pulp(Search):
             return SearchResult(incumbent, markov, note="no time was left for the solver")
         try:
             given = Rounded.of(self._chains, problem.costs), self._settings, SOLVER_TIME * clock.left
-            answer: Answer = clock.apart(solve_written, *given, tell=lambda: None)
-        except Ended:
+            answer: Answer = clock.run_in_subprocess(solve_written, *given, tell=lambda: None)
+        except SubprocessEnded:
             return SearchResult(incumbent, markov, note="stopped at a limit")
         if answer.choices is None:
             return SearchResult(incumbent, markov, note=answer.status)

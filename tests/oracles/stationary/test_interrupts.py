@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from amdp import Status, bind, oracle
-from amdp.oracles import apart
+from amdp.oracles import subprocesses
 from amdp.oracles.stationary.clock import Progress
 from benchmarks.brute_force import plain_optimum
 from benchmarks.stationary_worlds import world
@@ -24,7 +24,7 @@ import signal, sys, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background starts out deaf to it
 import numpy as np
 from amdp import bind, kernels, oracle
-from amdp.oracles import apart
+from amdp.oracles import subprocesses
 from amdp.oracles.stationary.chains import Chains
 from amdp.oracles.stationary import clock
 from amdp.oracles.interrupts import interruptible
@@ -74,14 +74,14 @@ try:
     work()
     print("finished", flush=True)
 except KeyboardInterrupt:
-    print("interrupted", len(apart._idle), threading.active_count(), flush=True)
+    print("interrupted", len(subprocesses._idle), threading.active_count(), flush=True)
 """
 
 PHASES = {
-    "milp": ('solve("milp", "dense", (200, 14, 3))', 'say("run_apart", clock)'),
-    "milp, value": ('solve("milp", "dense", (200, 14, 3), formulation="value")', 'say("run_apart", clock)'),
-    "milp-pulp, HiGHS": ('solve("milp-pulp", "dense", (200, 14, 3))', 'say("run_apart", clock)'),
-    "milp-pulp, CBC": ('solve("milp-pulp", "dense", (200, 14, 3), solver="CBC")', 'say("run_apart", clock)'),
+    "milp": ('solve("milp", "dense", (200, 14, 3))', 'say("run_in_subprocess", clock)'),
+    "milp, value": ('solve("milp", "dense", (200, 14, 3), formulation="value")', 'say("run_in_subprocess", clock)'),
+    "milp-pulp, HiGHS": ('solve("milp-pulp", "dense", (200, 14, 3))', 'say("run_in_subprocess", clock)'),
+    "milp-pulp, CBC": ('solve("milp-pulp", "dense", (200, 14, 3), solver="CBC")', 'say("run_in_subprocess", clock)'),
     "descents": ('solve("local-search", "sparse", (5000, 200, 4))', 'say("descend", kernels.search.chains)'),
     "mixing": ("mixing((20, 200, 100))", 'say("mix", kernels.search.bounds)'),
     "branch and bound": ('solve("branch-and-bound", "sparse", (300, 40, 3))', 'say("grow", kernels.search.trees)'),
@@ -143,7 +143,7 @@ def test_after_ctrl_c_a_planner_is_as_good_as_new(name: str) -> None:
     planner.on_progress = stop_once()  # type: ignore[attr-defined]
     with pytest.raises(KeyboardInterrupt):
         planner.minimize(cost[None])
-    assert not apart._idle or name != "milp"
+    assert not subprocesses._idle or name != "milp"
     planner.on_progress = None  # type: ignore[attr-defined]
     for _ in range(2):
         plan, fresh = planner.minimize(cost[None])[0], bind(oracle(name), domain).minimize(cost[None])[0]

@@ -106,7 +106,7 @@ def test_a_solver_that_errs_ends_feasible(name: str, monkeypatch: pytest.MonkeyP
         "milp": milp.Answer("Optimal", optimal=True, failed=False, bound=100.0, nodes=1, choices=choices),
         "milp-pulp": pulp_program.Answer("Optimal", optimal=True, bound=100.0, choices=choices),
     }
-    monkeypatch.setattr(SearchClock, "apart", lambda *given, tell: wrong[name])
+    monkeypatch.setattr(SearchClock, "run_in_subprocess", lambda *given, tell: wrong[name])
     planner = bind(oracle(name), domain)
     assert isinstance(planner, StationaryPlanner)
     plan = planner.minimize(cost[None])[0]

@@ -5,7 +5,7 @@ import pytest
 
 from amdp import kernels
 from amdp.arrays import Bools, Floats
-from amdp.kernels.search.state import Tree
+from amdp.kernels.search.state import IN_BOUNDS, OPEN, VALUE, Tree
 from amdp.oracles.stationary.branch_and_bound import new_tree
 from amdp.oracles.stationary.chains import Chains
 from amdp.oracles.stationary.mixing_bound import SCALES, MixingBound
@@ -22,9 +22,9 @@ def least(allowed: Bools, policies: np.ndarray, paid: Floats) -> float:
 
 
 def assert_bounds_hold(tree: Tree, policies: np.ndarray, paid: Floats) -> None:
-    opened = [least(tree.allowed[node], policies, paid) for node in range(tree.counts[0])]
-    assert (tree.bounds[: tree.counts[0]] <= np.array(opened) + 1e-9).all(), "an open node is bounded too high"
-    assert min(tree.best[0], *opened, np.inf) <= paid.min() + 1e-9, "the optimum is lost"
+    opened = [least(tree.allowed[node], policies, paid) for node in range(tree.counts[OPEN])]
+    assert (tree.bounds[: tree.counts[OPEN]] <= np.array(opened) + 1e-9).all(), "an open node is bounded too high"
+    assert min(tree.best[VALUE], *opened, np.inf) <= paid.min() + 1e-9, "the optimum is lost"
 
 
 @pytest.mark.parametrize("incumbent", ["second best", "middling"])
@@ -44,7 +44,7 @@ def test_no_node_is_bounded_above_its_best_policy(family: str, inherited: str, i
             ceiling = dearer[0 if incumbent == "second best" else len(dearer) // 2]
             tree = new_tree(chains, (policies[0], float(ceiling)))
             mixing = MixingBound.of(chains)
-            tree.mixing[0], tree.work[0] = mixing.moves, ALWAYS
+            tree.mixing[0], tree.work[IN_BOUNDS] = mixing.moves, ALWAYS
             tree.bounds[0] = -np.inf if inherited == "nothing" else paid.min() - 1e-9
             for _ in range(40):
                 kernels.search.trees.grow(chains.rows, problem, mixing.floors, tree, SCALES, 6, 1)

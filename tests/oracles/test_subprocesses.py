@@ -6,13 +6,13 @@ from time import sleep
 import pytest
 
 from amdp.errors import InvalidInput
-from amdp.oracles import apart
-from amdp.oracles.apart import Ended, Tell, run_apart
+from amdp.oracles import subprocesses
+from amdp.oracles.subprocesses import SubprocessEnded, Tell, run_in_subprocess
 
 
 @pytest.fixture(autouse=True)
 def no_one_idle() -> None:
-    apart.end_idle()
+    subprocesses.end_idle()
 
 
 def doubled(number: int, tell: Tell) -> int:
@@ -48,28 +48,28 @@ def is_alive(process: int) -> bool:
 
 def test_answers_and_what_is_told_come_back() -> None:
     told: list[int] = []
-    assert run_apart(doubled, 3, tell=told.append) == 6
+    assert run_in_subprocess(doubled, 3, tell=told.append) == 6
     assert told == [0, 1, 2]
 
 
 def test_exceptions_come_back_and_end_the_process() -> None:
-    before = run_apart(number_of)
+    before = run_in_subprocess(number_of)
     with pytest.raises(InvalidInput, match="not like this"):
-        run_apart(refuses)
+        run_in_subprocess(refuses)
     assert not is_alive(before)
-    assert run_apart(number_of) != before
+    assert run_in_subprocess(number_of) != before
 
 
 def test_one_idle_process_is_kept_and_used_again() -> None:
-    first = run_apart(number_of)
+    first = run_in_subprocess(number_of)
     assert first != os.getpid()
-    assert run_apart(number_of) == first
+    assert run_in_subprocess(number_of) == first
 
 
 @pytest.mark.parametrize("work", [crashes, sleeps])
 def test_what_crashes_or_takes_too_long_has_ended(work: object) -> None:
-    with pytest.raises(Ended):
-        run_apart(work, seconds=60.0 if work is crashes else 3.0)  # type: ignore[arg-type]
+    with pytest.raises(SubprocessEnded):
+        run_in_subprocess(work, seconds=60.0 if work is crashes else 3.0)  # type: ignore[arg-type]
 
 
 def test_a_ctrl_c_here_ends_what_runs_there() -> None:
@@ -80,6 +80,6 @@ def test_a_ctrl_c_here_ends_what_runs_there() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run_apart(sleeps, tell=interrupt)
+        run_in_subprocess(sleeps, tell=interrupt)
     assert not is_alive(running[0])
-    assert run_apart(doubled, 1) == 2
+    assert run_in_subprocess(doubled, 1) == 2

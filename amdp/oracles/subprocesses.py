@@ -22,11 +22,11 @@ from typing import IO, Any, NoReturn
 
 Tell = Callable[..., None]
 
-START = "from amdp.oracles.apart import serve; serve()"
+START = "from amdp.oracles.subprocesses import serve; serve()"
 DONE, FAILED, TOLD = "done", "failed", "told"
 
 
-class Ended(Exception):
+class SubprocessEnded(Exception):
     """The process ended before it answered: by the clock, or by itself."""
 
 
@@ -62,7 +62,7 @@ class Process:
                 else:
                     return content
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as problem:
-            raise Ended from problem
+            raise SubprocessEnded from problem
 
     def end(self) -> None:
         """End the process and all that it started."""
@@ -88,17 +88,18 @@ def _end_group(leader: int) -> None:
 _idle: list[Process] = []
 
 
-def run_apart(
+def run_in_subprocess(
     work: Callable[..., Any],
     *given: Any,
     seconds: float = inf,
     tell: Tell = lambda *_: None,
     on_start: Callable[[Callable[[], None]], None] = lambda end: None,
 ) -> Any:
-    """Call `work(*given, tell)` in another process; `Ended` if that takes more than `seconds`, or if it crashes.
+    """Call `work(*given, tell)` in another process.
 
-    `work` is a function of a module. What it passes to its `tell` comes to the one given here. An exception here, such
-    as `KeyboardInterrupt`, ends the process; `on_start` is given the function with which other threads can end it.
+    `SubprocessEnded` is raised if that takes more than `seconds`, or if it crashes. `work` is a function of a module.
+    What it passes to its `tell` comes to the one given here. An exception here, such as `KeyboardInterrupt`, ends the
+    process; `on_start` is given the function with which other threads can end it.
     """
     process = _taken()
     clock = Timer(seconds, process.end) if seconds < TIMEOUT_MAX else None
