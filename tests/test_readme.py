@@ -1,6 +1,8 @@
 """The Python blocks of the README and of the docs run as they stand."""
 
 import re
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,15 @@ def test_the_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.M
     scope: dict[str, object] = {"__name__": "page"}
     for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         exec(compile(block, page.name, "exec"), scope)
+
+
+def test_the_ten_lines_of_the_readme_print_what_stands_below_them() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    ((code, output),) = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```", text, re.DOTALL)
+    printed = StringIO()
+    with redirect_stdout(printed):
+        exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    assert printed.getvalue() == output
 
 
 def test_the_specs_of_the_readme_load() -> None:
