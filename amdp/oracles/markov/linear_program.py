@@ -18,8 +18,8 @@ from amdp.oracles.solving import Answer, SolverPlanner, require_limits
 
 FEW_CHANGES = 0.1  # with a smaller share of the costs changed, the last basis is the place to start
 # With more non-zeros than these a solve may outlast a person's patience: listen for Ctrl-C.
-LONG_SOLVE_PAIRS = 20_000  # over a kernel
-LONG_SOLVE_BOX_PAIRS = 2_000
+LONG_SOLVE_ENTRIES = 20_000  # over a kernel
+LONG_BOX_SOLVE_ENTRIES = 2_000
 
 _STATUSES = {
     highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
@@ -100,7 +100,7 @@ class _Highs:
         self._highs.passModel(linear_model(rows.matrix, np.zeros(rows.matrix.shape[1]), rows.row_lower, rows.row_upper))
         self._last = None
         self._prices = np.zeros(rows.n_pairs)
-        is_long = rows.matrix.nnz > (LONG_SOLVE_BOX_PAIRS if rows.has_flows else LONG_SOLVE_PAIRS)
+        is_long = rows.matrix.nnz > (LONG_BOX_SOLVE_ENTRIES if rows.has_flows else LONG_SOLVE_ENTRIES)
         self._stop = stoppable(self._highs) if is_long else None
 
     def _choose_start(self, cost: Floats) -> None:
