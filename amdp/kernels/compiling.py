@@ -31,10 +31,10 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
-from amdp.kernels.parts import PartCompiler
-
 Kernel = Callable[..., Any]
 Decorator = Callable[[Kernel], Any]
+
+PARTS_TRIED_WITH = "0.68."  # versions of numba
 
 # What the compiler may do to floating-point arithmetic.
 EXACT: frozenset[str] = frozenset()  # nothing: every operation as it is written
@@ -63,14 +63,21 @@ def merged(arithmetic: frozenset[str] = EXACT) -> Decorator:
 
 def inner(arithmetic: frozenset[str] = EXACT) -> Decorator:
     """Compile a function that only kernels call, as a part of theirs: see `amdp.kernels.parts`."""
-    return _compiler(
-        arithmetic, kept=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, pipeline_class=PartCompiler
-    )
+    return _compiler(arithmetic, kept=False, no_cpython_wrapper=True, no_cfunc_wrapper=True, **_as_part())
 
 
 def inlined(arithmetic: frozenset[str] = EXACT) -> Decorator:
     """The same, written out in its callers before they are typed: it hands over large tuples at no cost."""
     return _compiler(arithmetic, kept=False, inline="always")
+
+
+def _as_part() -> dict[str, Any]:
+    """How numba compiles a part; with a version whose inner workings were not tried, as any other function."""
+    if not numba.__version__.startswith(PARTS_TRIED_WITH):
+        return {}
+    from amdp.kernels.parts import PartCompiler
+
+    return {"pipeline_class": PartCompiler}
 
 
 def _compiler(arithmetic: frozenset[str], *, kept: bool, **options: Any) -> Decorator:

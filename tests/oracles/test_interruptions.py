@@ -87,9 +87,9 @@ def test_after_an_exception_at_any_moment_a_planner_is_as_good_as_new(
     name: str, kind: str, many: int, in_a_thread: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if in_a_thread:
-        monkeypatch.setattr(linear_program, "LONG_SOLVE", 0)
-        monkeypatch.setattr(linear_program, "LONG_BOX_SOLVE", 0)
-        monkeypatch.setattr(interrupts, "PATIENCE", 10.0)
+        monkeypatch.setattr(linear_program, "LONG_SOLVE_ENTRIES", 0)
+        monkeypatch.setattr(linear_program, "LONG_BOX_SOLVE_ENTRIES", 0)
+        monkeypatch.setattr(interrupts, "STOP_SECONDS", 10.0)
     domain, rng = DOMAINS[kind], np.random.default_rng(1)
     steps, _, actions = domain.shape
     hard = rng.random((1, *domain.shape))

@@ -246,7 +246,7 @@ import os, signal, sys, threading, time
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background starts out deaf to it
 import numpy as np, scipy
 from amdp import MarkovPolicies, SparseKernel, bind
-from amdp.oracles.markov.linear_program import LONG_SOLVE
+from amdp.oracles.markov.linear_program import LONG_SOLVE_ENTRIES
 
 steps, states, actions = 60, 1500, 6
 rng = np.random.default_rng(0)
@@ -254,7 +254,7 @@ pair, successor = np.repeat(np.arange(states * actions), 2), rng.integers(states
 rows = scipy.sparse.csr_array((np.full(len(pair), 0.5), (pair, successor)), shape=(states * actions, states))
 domain = MarkovPolicies(SparseKernel.homogeneous(rows, steps))
 planner = bind("lp", domain)
-assert planner.solver._rows.matrix.nnz > LONG_SOLVE
+assert planner.solver._rows.matrix.nnz > LONG_SOLVE_ENTRIES
 
 easy = np.broadcast_to(rng.random((1, steps, 1, actions)), (1, *domain.shape))  # the shortsighted policy is best
 print(planner.minimize(easy).status, flush=True)

@@ -19,9 +19,9 @@ from amdp.oracles.solving import Answer, SolverPlanner, require_limits
 
 FEW_CHANGES = 0.1  # with a smaller share of the costs changed, the last basis is the place to start
 # With more non-zeros than these a solve may outlast a person's patience: listen for Ctrl-C.
-LONG_SOLVE_PAIRS = 20_000  # over a kernel
-LONG_HOT_SOLVE_PAIRS = 100_000  # over a kernel, from the last basis: the listening thread would take longer
-LONG_SOLVE_BOX_PAIRS = 2_000
+LONG_SOLVE_ENTRIES = 20_000  # over a kernel
+LONG_HOT_SOLVE_ENTRIES = 100_000  # over a kernel, from the last basis: the listening thread would take longer
+LONG_BOX_SOLVE_ENTRIES = 2_000
 
 _STATUSES = {
     highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
@@ -62,7 +62,7 @@ class _Highs:
         self._domain = domain
         self._settings = settings
         self._rows = program(domain)
-        self._is_short_when_hot = not self._rows.has_flows and self._rows.matrix.nnz <= LONG_HOT_SOLVE_PAIRS
+        self._is_short_when_hot = not self._rows.has_flows and self._rows.matrix.nnz <= LONG_HOT_SOLVE_ENTRIES
         self._last: Floats | None = None  # the mass of the basis that HiGHS holds
         self._prices: Floats  # the costs that HiGHS holds
         self._stop: Event | None = None  # set, it ends a long solve
@@ -104,7 +104,7 @@ class _Highs:
         self._highs.passModel(linear_model(rows.matrix, np.zeros(rows.matrix.shape[1]), rows.row_lower, rows.row_upper))
         self._last = None
         self._prices = np.zeros(rows.n_pairs)
-        is_long = rows.matrix.nnz > (LONG_SOLVE_BOX_PAIRS if rows.has_flows else LONG_SOLVE_PAIRS)
+        is_long = rows.matrix.nnz > (LONG_BOX_SOLVE_ENTRIES if rows.has_flows else LONG_SOLVE_ENTRIES)
         self._stop = stoppable(self._highs) if is_long else None
 
     def _choose_start(self, cost: Floats) -> None:

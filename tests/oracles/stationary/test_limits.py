@@ -173,7 +173,7 @@ def test_cycles_that_do_not_fit_the_table_are_summed_step_by_step() -> None:
 
 def test_paths_are_left_only_where_nothing_cheaper_follows(monkeypatch: pytest.MonkeyPatch) -> None:
     # From the fifth node on, the search begins at a local optimum and cuts paths by the bound of Markov policies.
-    monkeypatch.setattr("amdp.oracles.stationary.cycles.PORTION", 5)
+    monkeypatch.setattr("amdp.oracles.stationary.cycles.FIRST_PORTION", 5)
     rng = np.random.default_rng(11)
     cut = 0
     for _ in range(30):

@@ -91,7 +91,7 @@ def test_a_bound_that_holds_is_confirmed_as_it_is(below: float) -> None:
 
 
 def test_a_bound_that_is_not_confirmed_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examination, "NODES", 0)
+    monkeypatch.setattr(examination, "EXAMINED_NODES", 0)
     claim, chains, problem, best, markov = claimed(0.0)
     found = Examination(chains).judged(claim, problem, SearchClock(np.inf, None), "CBC")
     assert markov <= found.bound < best
