@@ -143,7 +143,7 @@ def _walk_in_logs(rows, initial, prices, now):
                 break
             for row in range(log_mass.size):
                 mass[row] = 0.0
-                if log_mass[row] > top - LOG_BAND:
+                if log_mass[row] >= top - LOG_BAND:  # also where a far `top` has no digits for the difference
                     mass[row] = np.exp(log_mass[row] - top)
                     log_mass[row] = -np.inf
             arrived[:] = 0.0

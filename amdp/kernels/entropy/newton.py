@@ -18,6 +18,7 @@ SHORTEST_DUAL = 1e-9
 DUAL_RISE = 1e-4  # share of the slope by which the dual value must rise
 DUAL_REDUCTION = 0.01  # factor of the gap at which dual steps end
 MOST_PRODUCTS = 400  # that conjugate gradients may take for one step
+MOST_DUAL_FACTORED = 400  # states up to which dual steps, which are rare, are taken by factors
 
 
 @entry
@@ -95,9 +96,10 @@ def solve(rows, pairs, initial, reached, starts, tolerance, enough, limit, exact
     trial = np.zeros(prices.shape)
     u = np.zeros(prices.shape)
     entering = np.zeros(prices.shape)
-    blocks = np.empty((steps if exact else 0, states, states))
-    couplings = np.empty((steps if exact else 0, states, states))
-    scratch = np.empty((max(2, states) if exact else 1, pairs.shape[1]))
+    factored = exact or states <= MOST_DUAL_FACTORED
+    blocks = np.empty((steps if factored else 0, states, states))
+    couplings = np.empty((steps if factored else 0, states, states))
+    scratch = np.empty((max(2, states) if factored else 1, pairs.shape[1]))
     gap = np.inf
     dual = -np.inf
     slope = 0.0
@@ -154,13 +156,15 @@ def solve(rows, pairs, initial, reached, starts, tolerance, enough, limit, exact
             _dual_right_side(rows, prices, initial, reached, now, entering, u)
         else:
             primal_right_side(rows, now, scratch[0], u)
-        if exact:
+        if exact or (by_dual and factored):
             exact_step(rows, now, blocks, couplings, scratch, u)
         else:
             relative = max(np.sqrt(0.1 * tolerance / gap), 0.1 * min(1.0, np.sqrt(gap)))
             iterated_step(rows, now, by_dual, relative, MOST_PRODUCTS, scratch[0], u)
         length = 1.0
         if by_dual:
+            if not factored:
+                _refuse_wild_step(prices, reached, now, entering, u)
             slope = _lengthen_dual_step(prices, reached, now, entering, u)
             stuck = not slope > ROUNDING * (steps + abs(dual))
             length = 0.0 if stuck else 1.0
@@ -248,6 +252,25 @@ def _dual_right_side(rows, prices, initial, reached, now, entering, out):
                 now.mass[h, row] = leaves * now.policy[h, row]
         if h < steps - 1:
             carry(rows, h, now.mass[h], entering[h + 1])
+
+
+@inner
+def _refuse_wild_step(prices, reached, now, entering, u):
+    """Where conjugate gradients leave prices of rare states without meaning, take the safe step of all states instead.
+
+    A price changes by about the logarithm of what enters over what leaves, and by what the next prices change.
+    """
+    farthest, longest = 0.0, 0.0
+    for h in range(u.shape[0]):
+        for s in range(u.shape[1]):
+            if reached[h, s] and entering[h, s] > 0.0:
+                farthest = max(farthest, abs(np.log(entering[h, s]) - prices[h, s] - now.total[h, s]))
+            longest = max(longest, abs(u[h, s]))
+    if longest > u.shape[0] * (1.0 + farthest):
+        for h in range(u.shape[0]):
+            for s in range(u.shape[1]):
+                if reached[h, s] and entering[h, s] > 0.0:
+                    u[h, s] = 0.25 * (np.log(entering[h, s]) - prices[h, s] - now.total[h, s])
 
 
 @inner
