@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from amdp import algorithms, errors, game, instances, losses, model, oracles
+    from amdp import algorithms, errors, experiments, game, instances, losses, model, oracles, report, testing
     from amdp.algorithms.named import learner
     from amdp.arrays import one_hot, step_major
     from amdp.comparison import Results, compare
@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-_ROOMS = ("algorithms", "errors", "game", "instances", "losses", "model", "oracles")
+_ROOMS = ("algorithms", "errors", "experiments", "game", "instances", "losses", "model", "oracles", "report", "testing")
 _HOMES = {
     "algorithms.named": ("learner",),
     "arrays": ("one_hot", "step_major"),
@@ -128,6 +128,7 @@ __all__ = [
     "compare",
     "errors",
     "evaluate",
+    "experiments",
     "game",
     "instances",
     "learner",
@@ -141,8 +142,10 @@ __all__ = [
     "play",
     "project",
     "projection",
+    "report",
     "rounds",
     "step_major",
+    "testing",
     "values",
 ]
 

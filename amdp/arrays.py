@@ -95,10 +95,10 @@ def require_whole(name: str, value: object, least: int | None = None, most: int 
         raise InvalidInput(f"{value!r}; it must be a whole number, {ends}", name)
 
 
-def require_positive(name: str, value: float) -> None:
+def require_positive(name: str, value: object) -> None:
     """Refuse what is not a finite number above 0."""
-    if not 0.0 < value < np.inf:
-        raise InvalidInput(f"{value}; it must be above 0 and finite", name)
+    if not isinstance(value, int | float | np.number) or not 0.0 < value < np.inf:
+        raise InvalidInput(f"{value!r}; it must be above 0 and finite", name)
 
 
 def require_room(name: str, shape: Sequence[int], copies: int = 1, remedy: str = "", itemsize: int = 8) -> None:

@@ -10,10 +10,15 @@ from amdp.errors import InvalidInput
 from amdp.experiments.engines import LocalPool
 from amdp.experiments.frame import frame
 from amdp.experiments.manifest import origin
+from amdp.experiments.progress import Watcher
 from amdp.experiments.runner import Outcome, run
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
+from amdp.game.games import ROUNDS
+from amdp.instances import continuing
 from amdp.report import Look, Written, write
+
+SEEDS = 10
 
 Table = Mapping[str, Any]  # a table of a spec, as a dictionary
 
@@ -25,6 +30,7 @@ class Results:
     spec: Spec
     folder: Path
     outcome: Outcome
+    notes: tuple[str, ...] = ()  # skipped pairings, failures, ties: what `amdp compare` prints
 
     def __repr__(self) -> str:
         runs = self.outcome.found + self.outcome.played
@@ -46,11 +52,14 @@ def compare(
     *,
     games: Sequence[str | Table] | None = None,
     learners: Sequence[str | Table] | None = None,
-    seeds: int | Sequence[int] = 10,
+    seeds: int | Sequence[int] | None = None,
+    rounds: int = ROUNDS,
     workers: int | None = None,
     retry_failed: bool = False,
 ) -> Results:
     """Play every learner in every game with every seed, in parallel, and keep each run in the folder `out`.
+
+    The runs are played in processes of their own: in a script, call this under `if __name__ == "__main__":`.
 
     Parameters
     ----------
@@ -59,34 +68,60 @@ def compare(
     out
         The folder of the runs. What is there already is not played again: a comparison that was stopped goes on.
     games, learners, seeds
-        Instead of a spec: tables of `[[games]]` and `[[learners]]`, or names of worlds and learners.
+        Instead of a spec: tables of `[[games]]` and `[[learners]]`, or names of worlds and learners; 10 seeds if not
+        given.
+    rounds
+        The length of games by name: episodes, or steps of a world without end.
     workers
         Processes, one thread each; by default as many as there are cores.
     retry_failed
         Play again what failed before.
     """
-    wanted = _spec(spec, games, learners, seeds)
+    wanted = _spec(spec, games, learners, seeds, rounds)
+    notes = _Notes()
     with Store(Path(out)) as store:
-        outcome = run(wanted, store, LocalPool(workers), retry_failed=retry_failed)
-    return Results(wanted, Path(out), outcome)
+        outcome = run(wanted, store, LocalPool(workers), notes, retry_failed=retry_failed)
+    return Results(wanted, Path(out), outcome, tuple(notes.lines))
+
+
+class _Notes(Watcher):
+    """Keeps what a terminal would show."""
+
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.lines.append(text)
 
 
 def _spec(
     given: str | PathLike[str] | Table | None,
     games: Sequence[str | Table] | None,
     learners: Sequence[str | Table] | None,
-    seeds: int | Sequence[int],
+    seeds: int | Sequence[int] | None,
+    rounds: int,
 ) -> Spec:
-    if (given is None) == (games is None or learners is None):
+    if given is not None:
+        if games is not None or learners is not None or seeds is not None:
+            raise InvalidInput("a spec has games, learners and seeds of its own; give either it or them")
+        return Spec.from_dict(given, str(Path.cwd())) if isinstance(given, Mapping) else _load(Path(given))
+    if games is None or learners is None:
         raise InvalidInput("give either a spec, or games and learners")
-    if games is not None and learners is not None:
-        tables = {"games": _tables(games, "instance"), "learners": _tables(learners, "name")}
-        return Spec.from_dict({**tables, "seeds": seeds if isinstance(seeds, int) else list(seeds)})
-    if isinstance(given, Mapping):
-        return Spec.from_dict(given)
-    assert given is not None
-    return Spec.load(given, origin(Path(given)))
+    if isinstance(games, str) or isinstance(learners, str):
+        raise InvalidInput("games and learners are lists: games=['tiny'], learners=['ftpl']")
+    tables = {
+        "games": [_game(game, rounds) for game in games],
+        "learners": [{"name": learner} if isinstance(learner, str) else learner for learner in learners],
+        "seeds": SEEDS if seeds is None else seeds,
+    }
+    return Spec.from_dict(tables, str(Path.cwd()))
 
 
-def _tables(given: Sequence[str | Table], key: str) -> list[dict[str, Any]]:
-    return [{key: part} if isinstance(part, str) else dict(part) for part in given]
+def _load(file: Path) -> Spec:
+    return Spec.load(file, origin(file))
+
+
+def _game(given: str | Table, rounds: int) -> Table:
+    if not isinstance(given, str):
+        return given
+    return {"instance": given, "steps" if given in continuing() else "episodes": rounds}

@@ -11,6 +11,7 @@ from inspect import signature
 from typing import Any
 
 from amdp.errors import InvalidInput, MissingDependency
+from amdp.text import suggestion
 
 
 def names(group: str) -> list[str]:
@@ -22,7 +23,8 @@ def find(group: str, name: str) -> Any:
     """The class or function that an entry point names."""
     known = _entries(group)
     if name not in known:
-        raise InvalidInput(f"no {name!r} in {group}; known names: {', '.join(sorted(known))}")
+        near = suggestion(name, known)
+        raise InvalidInput(f"no {name!r} in {group}; {near}known names: {', '.join(sorted(known))}")
     try:
         return known[name].load()
     except ModuleNotFoundError as problem:
@@ -42,7 +44,7 @@ def require_options(name: str, target: Any, options: Iterable[str]) -> None:
     for option in options:
         if option not in known:
             offer = f"its options: {', '.join(known)}" if known else "it has no options"
-            raise InvalidInput(f"{name!r} has no option {option!r}; {offer}")
+            raise InvalidInput(f"{name!r} has no option {option!r}; {suggestion(option, known)}{offer}")
 
 
 def known_options(target: Any) -> list[str]:

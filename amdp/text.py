@@ -1,6 +1,8 @@
 """Texts from files and users: which may be names, and how they are made safe for terminals, files and spreadsheets."""
 
 import re
+from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import TypeGuard
 
 MAX_NAME = 1000  # letters
@@ -70,3 +72,9 @@ def _is_number(text: str) -> bool:
 
 def _spelled(letter: str) -> str:
     return letter.encode("unicode_escape").decode()
+
+
+def suggestion(word: str, known: Iterable[str]) -> str:
+    """`did you mean 'x'? `, where a known word is near."""
+    near = get_close_matches(word, list(known), 1)
+    return f"did you mean {near[0]!r}? " if near else ""

@@ -128,6 +128,25 @@ def test_uc_o_reps_plays_over_l1_balls_and_nothing_else() -> None:
         amdp.play(amdp.Game("tiny", rounds=6, unknown=True), "uc-o-reps")
 
 
+def test_losses_of_a_file_last_as_long_as_the_file(tmp_path: Path) -> None:
+    tables = np.random.default_rng(1).random((7, 3, 3, 2))
+    np.savez(tmp_path / "losses.npz", losses=tables)
+    for file in (tmp_path / "losses.npz", str(tmp_path / "losses.npz")):
+        assert_array_equal(amdp.Game("tiny", losses=file).losses.batch(0, 7), tables)
+
+
+@pytest.mark.parametrize("name", ["fll", "pomd", "ftpl-unknown-rounds"])
+def test_what_a_learner_cannot_play_is_refused_before_the_game(name: str) -> None:
+    assert amdp.play(amdp.Game("tiny", rounds=3, unknown=name == "pomd"), name).rounds[-1] == 3
+    stream = amdp.Game("waiting-ring", steps=30)
+    if name != "fll":
+        with pytest.raises(amdp.InvalidInput, match=r"stream|episodes instead of steps"):
+            amdp.play(stream, name)
+    if name == "pomd":
+        with pytest.raises(amdp.InvalidInput, match="BernsteinBox"):
+            amdp.play(amdp.Game("tiny", rounds=3, unknown=True, radius="l1"), name)
+
+
 def test_delays_are_a_text_or_numbers() -> None:
     text, numbers = amdp.Game("tiny", rounds=8, delay="fixed:3"), amdp.Game("tiny", rounds=8, delay=[3] * 8)
     assert text.total_delay == numbers.total_delay == sum(min(3, 7 - k) for k in range(8))
@@ -141,7 +160,11 @@ WRONG = [
     ({"world": "tiny", "losses": "bernouli"}, "no losses 'bernouli'"),
     ({"world": "tiny", "losses": {"first": 3}}, "adversary is missing"),
     ({"world": "tiny", "losses": np.zeros((3, 3, 3, 2)), "rounds": 4}, "4 rounds; the sequence of losses has 3"),
+    ({"world": "tiny", "losses": np.zeros((3, 2, 2, 2))}, "a round of this game has"),
     ({"world": "tiny", "delay": "fixd:3"}, "fixd:3"),
+    ({"world": "tiny", "rounds": 5, "delay": [1, 2]}, "2 delays for 5 rounds"),
+    ({"world": "tiny", "unknown": "yes"}, "unknown = 'yes'; give True or False"),
+    ({"world": "tiny", "radius_scale": "x"}, "radius_scale = 'x'"),
     ({"world": "tiny", "feedback": "semi"}, "feedback = 'semi'"),
     ({"world": "tiny", "radius": "wide"}, "radius = 'wide'; known names: paper"),
     ({"world": "tiny", "radius_scale": 0.0}, "radius_scale = 0"),
@@ -161,6 +184,14 @@ def test_a_wrong_learner_is_refused_before_the_game_begins() -> None:
     game = amdp.Game("tiny", rounds=5)
     with pytest.raises(amdp.InvalidInput, match="no 'ftlp' in"):
         amdp.play(game, "ftlp")
+    with pytest.raises(amdp.InvalidInput, match="did you mean 'ftpl'"):
+        amdp.play(game, "ftlp")
+    with pytest.raises(amdp.InvalidInput, match="game is Instance"):
+        amdp.play(game.world, "ftpl")  # type: ignore[arg-type]
+    with pytest.raises(amdp.InvalidInput, match="learner is int"):
+        amdp.play(game, 3)  # type: ignore[arg-type]
+    with pytest.raises(amdp.InvalidInput, match="checkpoints = 0"):
+        amdp.play(game, "ftpl", checkpoints=0)
     with pytest.raises(amdp.InvalidInput, match="has no option 'ratte'"):
         amdp.play(game, "ftpl", ratte=1.0)
     with pytest.raises(amdp.InvalidInput, match="settings are for learners by name"):
@@ -192,6 +223,9 @@ def test_a_comparison_is_a_dictionary_lists_or_a_file(tmp_path: Path) -> None:
     )
     again = amdp.compare(spec, out=tmp_path / "dict", workers=1)
     assert (again.outcome.found, again.outcome.played) == (4, 0)
+    named = amdp.compare(out=tmp_path / "named", games=["tiny"], learners=["uniform"], seeds=[3], rounds=5, workers=1)
+    assert list(named.frame()["seed"].unique()) == [3]
+    assert named.frame()["rounds"].max() == 5
     assert by_dict.report().page.exists()
     assert "4 runs" in repr(by_dict)
 
@@ -199,5 +233,9 @@ def test_a_comparison_is_a_dictionary_lists_or_a_file(tmp_path: Path) -> None:
 def test_a_comparison_needs_a_spec_or_games_and_learners(tmp_path: Path) -> None:
     with pytest.raises(amdp.InvalidInput, match="give either a spec, or games and learners"):
         amdp.compare(out=tmp_path)
+    with pytest.raises(amdp.InvalidInput, match="give either it or them"):
+        amdp.compare(SMALL, out=tmp_path, seeds=3)
+    with pytest.raises(amdp.InvalidInput, match="games and learners are lists"):
+        amdp.compare(out=tmp_path, games="tiny", learners=["ftpl"])
     with pytest.raises(amdp.SpecError, match=r"games\[0\].instance"):
         amdp.compare(out=tmp_path, games=["tinny"], learners=["ftpl"])

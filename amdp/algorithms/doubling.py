@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from amdp.algorithms.base import Learner, PolicyDistribution
+from amdp.algorithms.bounds import require_episodes
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.task import Task
@@ -136,11 +137,13 @@ class UnknownDelay(Doubling):
 
 def ftpl_unknown_rounds(task: Task) -> UnknownRounds:
     """FTPL with shared trials that does not know the number of rounds: it doubles its guess of it."""
+    require_episodes(task.domain, "ftpl-infinite")
     return UnknownRounds(partial(_ftpl, task, None))
 
 
 def ftpl_unknown_delay(task: Task) -> UnknownDelay:
     """FTPL with shared trials that does not know the total delay: it doubles its guess of it."""
+    require_episodes(task.domain, "ftpl-infinite")
     return UnknownDelay(partial(_ftpl, task, task.rounds), first=task.rounds)
 
 

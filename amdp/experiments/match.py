@@ -3,6 +3,7 @@
 from hashlib import file_digest
 from pathlib import Path
 
+from amdp import losses
 from amdp.errors import InvalidInput
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.game import games
@@ -69,8 +70,11 @@ def world(game: GameSettings) -> Instance:
 
 def adversary_of(game: GameSettings, instance: Instance, seed: int) -> LossSequence:
     """The losses of a game."""
-    given = verified_path(game.losses) if is_file(game.losses, LOSS_FILES) else _table(game.losses)
-    return games.find_losses(given, instance, game.length, seed, stream=game.steps is not None)
+    stream = game.steps is not None
+    if not is_file(game.losses, LOSS_FILES):
+        return games.find_losses(_table(game.losses), instance, game.length, seed, stream=stream)
+    written = losses.load(verified_path(game.losses), (1, *instance.shape[1:]) if stream else instance.shape)
+    return games.shortened(written, game.length, game.losses.name)
 
 
 def build_delays(game: GameSettings, seed: int) -> Delays | None:

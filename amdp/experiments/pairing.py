@@ -5,12 +5,12 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from amdp.errors import AmdpError, SpecError
-from amdp.experiments import reading
 from amdp.experiments.entries import Entry
 from amdp.experiments.match import entered, game_of
 from amdp.experiments.settings import GameSettings, LearnerSettings
 from amdp.experiments.tuning import Tune
 from amdp.game.games import Game
+from amdp.text import suggestion
 
 
 class Skipped(NamedTuple):
@@ -30,13 +30,18 @@ def pairings(
     pairs, skipped = [], []
     paired: set[int] = set()  # ids of the entries that have a run
     refusals: dict[int, tuple[Skipped, AmdpError]] = {}  # the first of each entry
-    built: dict[str, list[Game]] = {}
+    built: dict[str, list[Game] | AmdpError] = {}
     for game, learner in product(games, learners):
         if not game.wants(learner) or not learner.wants(game):
             continue
         if game.label not in built:
             built = {game.label: _games(game.settings, tune, seed)}  # one at a time: a game may be large
-        refusal = _refusal(built[game.label], learner.settings)
+        games_or_refusal = built[game.label]
+        refusal = (
+            games_or_refusal
+            if isinstance(games_or_refusal, AmdpError)
+            else _refusal(games_or_refusal, learner.settings)
+        )
         if refusal is None:
             pairs.append((game.label, learner.label))
             paired |= {id(game), id(learner)}
@@ -58,14 +63,17 @@ def _require_labels(entries: Iterable[Entry[Any]], others: Iterable[Entry[Any]],
     for entry in entries:
         for i, label in enumerate(entry.wanted or ()):
             if label not in known:
-                message = f"{label!r}; {reading.suggestion(label, known)}known labels: {', '.join(known)}"
+                message = f"{label!r}; {suggestion(label, known)}known labels: {', '.join(known)}"
                 raise SpecError(message, f"{entry.point.path}.{key}[{i}]")
 
 
-def _games(settings: GameSettings, tune: Tune | None, seed: int) -> list[Game]:
-    """The game, and where it is tuned in shorter ones, one of them."""
+def _games(settings: GameSettings, tune: Tune | None, seed: int) -> list[Game] | AmdpError:
+    """The game, and where it is tuned in shorter ones, one of them; or why it cannot be built."""
     shorter = tune.shortened(settings) if tune else settings
-    return [game_of(length, seed) for length in ([settings] if shorter == settings else [settings, shorter])]
+    try:
+        return [game_of(length, seed) for length in ([settings] if shorter == settings else [settings, shorter])]
+    except AmdpError as problem:
+        return problem
 
 
 def _refusal(games: list[Game], learner: LearnerSettings) -> AmdpError | None:

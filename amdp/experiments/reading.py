@@ -8,12 +8,11 @@ branches of the model instead of the rule.
 import json
 import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from difflib import get_close_matches
 from typing import Any
 
 from amdp import options
 from amdp.errors import SpecError
-from amdp.text import RULE, is_name
+from amdp.text import RULE, is_name, suggestion
 
 LONGEST_SHOWN = 60  # letters of a value in a message
 
@@ -120,12 +119,6 @@ def require_different(path: str, values: list[Any]) -> None:
         if key in seen:
             raise wrong(f"{path}[{i}]", value, "it is in the list already")
         seen.add(key)
-
-
-def suggestion(word: str, known: Iterable[str]) -> str:
-    """`did you mean 'x'?`, where a known word is near."""
-    near = get_close_matches(word, list(known), 1)
-    return f"did you mean {near[0]!r}? " if near else ""
 
 
 def wrong(path: str, value: Any, rule: str) -> SpecError:

@@ -9,6 +9,7 @@ Parts are given by name, as in a spec, or as objects:
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ RADII: dict[str, Callable[..., Radius]] = {
 L1 = "l1"  # instead of boxes: L1 balls, as in UC-O-REPS
 FEEDBACK_NAMES: dict[type[Feedback], str] = {Bandit: "bandit", FullInformation: "full"}
 
-Losses = str | Mapping[str, Any] | LossSequence | ArrayLike
+Losses = str | PathLike[str] | Mapping[str, Any] | LossSequence | ArrayLike
 Delay = str | Delays | Sequence[int] | NDArray[np.int64]
 
 
@@ -76,7 +77,7 @@ class Game:
 
     def __init__(
         self,
-        world: Instance | str,
+        world: Instance | str | PathLike[str],
         losses: Losses = "bernoulli",
         rounds: int | None = None,
         *,
@@ -89,18 +90,22 @@ class Game:
         radius_scale: float = 1.0,
         comparator: str | PlanningOracle | None = None,
     ) -> None:
-        length = _length(losses, rounds, steps)
         require_whole("seed", seed, 0, MOST_ROUNDS)
         require_feedback(feedback)
+        if not isinstance(unknown, bool):
+            raise InvalidInput(f"{unknown!r}; give True or False", "unknown")
         require_radius(radius, radius_scale)
         self.is_stream = steps is not None
         self.world = find_world(world, steps)
-        self.losses = find_losses(losses, self.world, length, seed, stream=self.is_stream)
+        given = _read(losses, self.world, self.is_stream)
+        length = _length(given, rounds, steps)
+        self.losses = find_losses(given, self.world, length, seed, stream=self.is_stream)
         self.delays = find_delays(delay, length, seed, stream=self.is_stream)
         self.domain = learner_domain(
             self.world, length, stream=self.is_stream, unknown=unknown, radius=radius, radius_scale=radius_scale
         )
         self.feedback = feedback
+        _require_fits(self)
         self.comparator = oracle(comparator) if isinstance(comparator, str) else comparator
 
     def __repr__(self) -> str:
@@ -124,11 +129,12 @@ class Game:
         return self.delays.total_within if self.delays else 0
 
 
-def find_world(given: Instance | str, steps: int | None = None) -> Instance:
+def find_world(given: Instance | str | PathLike[str], steps: int | None = None) -> Instance:
     """The world itself, that of a name, or that of a file; in a stream of `steps` steps."""
     if isinstance(given, Instance):
         world = given
-    elif isinstance(given, str):
+    elif isinstance(given, str | PathLike):
+        given = fspath(given)
         settings = {} if steps is None else {"n_steps": steps}
         world = load(given) if Path(given).suffix in WORLD_FILES else build(given, **settings)
     else:
@@ -138,11 +144,16 @@ def find_world(given: Instance | str, steps: int | None = None) -> Instance:
     return world
 
 
+def _read(given: Losses, world: Instance, stream: bool) -> Losses:
+    """Losses as they are, but for those in a file, which is read."""
+    if not isinstance(given, str | PathLike) or Path(given).suffix not in LOSS_FILES:
+        return given
+    return adversaries.load(fspath(given), (1, *world.shape[1:]) if stream else world.shape)
+
+
 def find_losses(given: Losses, world: Instance, length: int, seed: int, *, stream: bool) -> LossSequence:
     """The first `length` rounds of losses: a table `[h, s, a]` an episode, or `[1, s, a]` a step of a stream."""
     shape = (1, *world.shape[1:]) if stream else world.shape
-    if isinstance(given, str) and Path(given).suffix in LOSS_FILES:
-        return _shortened(adversaries.load(given, shape), length, given)
     if isinstance(given, str | Mapping):
         settings = {"name": given} if isinstance(given, str) else dict(given)
         if "name" not in settings:
@@ -151,7 +162,7 @@ def find_losses(given: Losses, world: Instance, length: int, seed: int, *, strea
             )
         return adversaries.named(settings.pop("name"), shape, length, seed, world.costs, **settings)
     sequence = given if isinstance(given, LossSequence) else FixedLosses(np.asarray(given))
-    return _shortened(sequence, length, "the sequence of losses")
+    return shortened(sequence, length, "the sequence of losses")
 
 
 def find_delays(given: Delay, length: int, seed: int, *, stream: bool) -> Delays | None:
@@ -160,6 +171,8 @@ def find_delays(given: Delay, length: int, seed: int, *, stream: bool) -> Delays
         found = delays.parse(given, length, np.random.default_rng(seed))
     else:
         found = given if isinstance(given, Delays) else delays.recorded(np.asarray(given))
+    if len(found) != length:
+        raise InvalidInput(f"{len(found)} delays for {length} rounds; give one for each")
     if not stream:
         return found
     if found.total:
@@ -202,18 +215,26 @@ def require_radius(radius: str, scale: float) -> None:
     require_positive("radius_scale", scale)
 
 
+def _require_fits(game: Game) -> None:
+    """Refuse losses of another shape than the game's."""
+    asked = (1, *game.shape[1:]) if game.is_stream else game.shape
+    if game.losses.shape != asked:
+        raise InvalidInput(f"losses have shape {game.losses.shape}; a round of this game has {asked}: [h, s, a]")
+
+
 def _length(losses: Losses, rounds: int | None, steps: int | None) -> int:
     if rounds is not None and steps is not None:
         raise InvalidInput("give either rounds or steps: episodes that start anew, or one unbroken stream")
     name, length = ("rounds", rounds) if steps is None else ("steps", steps)
     if length is None:
-        own = isinstance(losses, str | Mapping) or not hasattr(losses, "__len__")
-        length = ROUNDS if own else len(losses)  # type: ignore[arg-type]
+        named = isinstance(losses, str | Mapping) or not hasattr(losses, "__len__")
+        length = ROUNDS if named else len(losses)  # type: ignore[arg-type]
     require_whole(name, length, 1, MOST_ROUNDS)
     return length
 
 
-def _shortened(losses: LossSequence, length: int, name: str) -> LossSequence:
+def shortened(losses: LossSequence, length: int, name: str) -> LossSequence:
+    """The first `length` rounds of losses."""
     if length > len(losses):
         raise InvalidInput(f"{length} rounds; {name} has {len(losses)}")
     return losses if length == len(losses) else FixedLosses(losses.batch(0, length))

@@ -86,7 +86,7 @@ class Match:
             "shape": list(self.domain.shape),
             "total_delay": self.game.total_delay,
             "rounds": self.rounds,
-            "told": FEEDBACK_NAMES[self.played.feedback],
+            "told": FEEDBACK_NAMES.get(self.played.feedback, self.played.feedback.__name__),
         }
         return facts | ({"epoch": self.epoch} if self.epoch else {}) | self.parameters
 
@@ -101,6 +101,10 @@ def enter(
     **settings: Any,
 ) -> Match:
     """The match of a learner in a game; a name is tuned for the game, as theory says, times `multiplier`."""
+    if not isinstance(game, Game):
+        raise InvalidInput(f"game is {type(game).__name__}; give amdp.Game(world, ...)")
+    if not isinstance(player, str | EpochSetup) and not callable(getattr(player, "start", None)):
+        raise InvalidInput(f"learner is {type(player).__name__}; give a name of `amdp learners`, or a learner")
     require_positive("multiplier", multiplier)
     setup = _learner(game, player, oracle, projection, multiplier, settings)
     learner, epoch = (setup.learner, setup.length) if isinstance(setup, EpochSetup) else (setup, None)
@@ -142,8 +146,9 @@ def _arena(game: Game, setup: Learner[Any] | EpochSetup) -> Arena:
 
 def _feedback(game: Game, name: str, learner: Learner[Any]) -> type[Feedback]:
     kind: type[Feedback] = learner.feedback
-    if game.feedback not in (None, FEEDBACK_NAMES[kind]):
-        raise InvalidInput(f"{name} understands {FEEDBACK_NAMES[kind]} feedback; the game tells {game.feedback}")
+    word = FEEDBACK_NAMES.get(kind, kind.__name__)
+    if game.feedback not in (None, word):
+        raise InvalidInput(f"{name} understands {word} feedback; the game tells {game.feedback}")
     return kind
 
 
@@ -185,5 +190,5 @@ def _bound(setup: Learner[Any] | EpochSetup, domain: Domain, delay: Delays | Non
 def _unproved(setup: Learner[Any] | EpochSetup, rounds: int) -> str:
     """Why no bound is stated after so many rounds."""
     if not isinstance(setup, EpochSetup):
-        return "none stated for this learner and what it is told"
+        return "no explicit bound is known for this learner in this game"
     return setup.unproved or f"stated for the whole stream, not for {rounds} of its epochs"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amdp import registry
-from amdp.arrays import Floats
+from amdp.arrays import Floats, require_whole
 from amdp.game.games import Game
 from amdp.game.match import Match, Player, enter
 from amdp.game.regret import Regret, log_checkpoints
@@ -146,7 +146,7 @@ def play(
         Further settings of the learner: `amdp learners` lists them.
     """
     match = enter(game, learner, oracle=oracle, projection=projection, multiplier=multiplier, **settings)
-    at = log_checkpoints(match.rounds, checkpoints) if isinstance(checkpoints, int) else checkpoints
+    at = _checkpoints(checkpoints, match.rounds)
     name = learner if isinstance(learner, str) else type(match.learner).__name__
     played = match.play(seed)
     shown = sys.stderr.isatty() if progress is None else progress
@@ -165,6 +165,13 @@ def rounds(
 ) -> Iterator[Round]:
     """Play a game one round at a time: policy, trajectory, loss and timing of each; arguments as for `amdp.play`."""
     return enter(game, learner, oracle=oracle, projection=projection, multiplier=multiplier, **settings).play(seed)
+
+
+def _checkpoints(wanted: int | Sequence[int] | NDArray[np.int64], rounds: int) -> Sequence[int] | NDArray[np.int64]:
+    if not isinstance(wanted, int | np.integer):
+        return wanted
+    require_whole("checkpoints", wanted, 2)
+    return log_checkpoints(rounds, int(wanted))
 
 
 def _with_bar(played: Iterator[Round], total: int, name: str) -> Iterator[Round]:

@@ -33,7 +33,7 @@ class Scale:
         return self.offset + self.unit * total
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Instance:
     """Dynamics, initial state and nominal costs `[h, s, a]`, in [0, 1] in all built-in worlds."""
 
@@ -54,6 +54,10 @@ class Instance:
             raise InvalidInput(f"costs has shape {costs.shape}; the kernel asks for {self.kernel.shape}")
         require_finite("costs", costs[:1] if costs.strides[0] == 0 else costs, "hsa")
         object.__setattr__(self, "costs", costs)
+
+    def __repr__(self) -> str:
+        steps, states, actions = self.shape
+        return f"Instance({self.name}, {steps} steps, {states} states, {actions} actions, initial state {self.initial})"
 
     @property
     def shape(self) -> Shape:

@@ -21,6 +21,7 @@ from amdp.instances.communicating import (
 from amdp.instances.hard import switching_bandit, switching_ring
 from amdp.instances.operations import inventory, queue
 from amdp.instances.random_worlds import random_dense, random_layered, random_sparse, tiny
+from amdp.text import suggestion
 
 World = Callable[..., Instance]  # settings by keyword
 
@@ -61,7 +62,7 @@ def world(name: str) -> World:
     """The function that builds the world of that name."""
     known = standard() | continuing()
     if name not in known:
-        raise InvalidInput(f"no instance {name!r}; known names: {', '.join(known)}")
+        raise InvalidInput(f"no instance {name!r}; {suggestion(name, known)}known names: {', '.join(known)}")
     return known[name]
 
 

@@ -15,6 +15,7 @@ from amdp.losses import adversaries
 from amdp.losses.base import CalledLosses, CheckedLosses, LossSequence, round_rng
 from amdp.losses.random_walks import multi_scale_walk, wandering
 from amdp.model.segments import Shape
+from amdp.text import suggestion
 
 
 class LossTask(NamedTuple):
@@ -76,7 +77,7 @@ def adversary(name: str) -> Adversary:
     """The function that makes the sequence of that name."""
     known = standard()
     if name not in known:
-        raise InvalidInput(f"no losses {name!r}; known names: {', '.join(known)}")
+        raise InvalidInput(f"no losses {name!r}; {suggestion(name, known)}known names: {', '.join(known)}")
     return known[name]
 
 

@@ -47,7 +47,7 @@ class Report(NamedTuple):
     improved: int = 0  # answers called optimal by the solver of which backward induction made cheaper ones
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plan:
     """The policy for one cost array, its value, and a bound that proves how good it is."""
 
@@ -59,7 +59,7 @@ class Plan:
     report: Report
     n_actions: int = field(repr=False)
 
-    def __str__(self) -> str:
+    def __repr__(self) -> str:
         note = f" ({self.report.note})" if self.report.note else ""
         proof = f"objective {self.objective:.6g}, bound {self.bound:.6g}, gap {self.gap:.2g}"
         return f"{self.report.oracle}: {self.status}, {proof}{note}"

@@ -238,7 +238,7 @@ def test_settings_of_learner_and_world_are_given_by_key_and_value() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--learner", "hedge2"), "no 'hedge2' in amdp.learners; known names: "),
+        (("--learner", "hedge2"), "no 'hedge2' in amdp.learners; did you mean 'hedge'? known names: "),
         (("--oracle", "simplex"), "no 'simplex' in amdp.oracles; known names"),
         (("--losses", "kind"), "no losses 'kind'; known names: nominal"),
         (("--losses", "nowhere.csv"), "nowhere.csv"),

@@ -202,7 +202,11 @@ def _dense(world: instances.Instance) -> np.ndarray[tuple[int, ...], np.dtype[np
 @pytest.mark.parametrize(
     ("name", "settings", "message"),
     [
-        ("tiny", {"states": 3}, "'tiny' has no option 'states'; its options: n_steps, n_states, n_actions"),
+        (
+            "tiny",
+            {"states": 3},
+            "'tiny' has no option 'states'; did you mean 'n_states'? its options: n_steps, n_states, n_actions",
+        ),
         ("tiny", {"rng": 3}, "'tiny' has no option 'rng'"),
         ("tiny", {"n_states": "3"}, "'tiny': n_states = '3'; it must be a whole number"),
         ("tiny", {"n_states": True}, "'tiny': n_states = True; it must be a whole number"),

@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
 from amdp.errors import InvalidInput
 from amdp.experiments import engines, runner
 from amdp.experiments.engines import ONE_THREAD, Engine, ExternalExecutor, LocalPool, Playing
@@ -216,7 +215,7 @@ def test_a_defect_of_a_learner_is_a_failure_not_a_pairing_skipped(
     def defective(*_: object, **__: object) -> None:
         raise TypeError("a defect")
 
-    monkeypatch.setattr(MirrorDescent, "o_reps", defective)
+    monkeypatch.setattr("amdp.algorithms.occupancy.recipes.o_reps", defective)
     spec = small(seeds=1)
     assert not spec.skipped
     outcome = played(spec, tmp_path)

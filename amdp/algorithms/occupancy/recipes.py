@@ -84,5 +84,5 @@ def delayed_uob_ftrl(task: Task, *, delta: float | None = None) -> RegularizedLe
 
 def _known(task: Task) -> Shape:
     if not isinstance(task.domain.dynamics, SingleKernel):
-        raise InvalidInput(f"O-REPS needs a kernel, not {describe(task.domain)}; over a box use UOB-REPS or UC-O-REPS")
+        raise InvalidInput(f"O-REPS needs a kernel, not {describe(task.domain)}; for unknown transitions use uob-reps")
     return task.domain.shape

@@ -4,7 +4,7 @@ from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.occupancy.measures import WhenDoubled
 from amdp.algorithms.policy_optimization import bounds
-from amdp.algorithms.policy_optimization.critics import DilatedBonus, Evaluation
+from amdp.algorithms.policy_optimization.critics import DilatedBonus, Evaluation, compiled
 from amdp.algorithms.policy_optimization.learners import PolicyOptimization, require_episodes
 from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
@@ -72,6 +72,7 @@ def o_ssp(task: Task) -> PolicyOptimization:
 
 def _episodes(task: Task) -> Shape:
     require_episodes(task.domain)
+    compiled(task.domain.dynamics)  # refuses what its critics cannot evaluate
     return task.domain.shape
 
 

@@ -142,13 +142,13 @@ class LazyLeader:
             )
         return distribution.learned(table)
 
-    def bound(self, domain: Domain, rounds: int) -> bounds.Bound | None:
-        """`H (1 + ln SA) / rate + rate H^2 SAK` over a kernel [derived]; None over a box.
+    def bound(self, domain: Domain, rounds: int, total_delay: int = 0) -> bounds.Bound | None:
+        """`H (1 + ln SA) / rate + rate H^2 SAK` over a kernel [derived]; None over a box, or with delays.
 
         The noise of a policy is at most the sum over the steps of the largest of `SA` numbers; a change costs at most
         `H` and has chance `rate HSA` in a round.
         """
-        if not isinstance(domain.dynamics, SingleKernel):
+        if not isinstance(domain.dynamics, SingleKernel) or total_delay > 0:
             return None
         steps, states, actions = domain.shape
         pairs = states * actions
