@@ -1,29 +1,22 @@
 """What it costs not to know the transitions of a combination lock, with the paper's radius and with a narrower one."""
 
+from typing import Any
+
 import numpy as np
 
-from amdp import BernsteinBox, MarkovPolicies, Radius, instances, losses
-from amdp.algorithms.ftpl.perturbed_leader import Ftpl
-from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
-from amdp.game.regret import measure
-from amdp.game.seeding import Streams
-from amdp.model.domains import Domain
+import amdp
 
 K, SEEDS = 400, 3
-world = instances.lock((1, 0), n_steps=4)
-game = ArenaGame(Episodic(world.kernel, world.initial), losses.named("bernoulli", world.shape, K, 1, world.costs))
+world = amdp.instances.lock((1, 0), n_steps=4)
 
 
-def regret_of(domain: Domain) -> float:
-    """What the learner is told is the only difference."""
-    learner = Ftpl.tuned(domain, rounds=K, shared=True, multiplier=8.0)
-    played = (play(game, learner, domain, Streams.from_seed(seed)) for seed in range(SEEDS))
-    return float(np.mean([measure(game, rounds, checkpoints=[K]).low[-1] for rounds in played]))
+def mean_regret(**knowledge: Any) -> float:
+    """The mean over seeds; games differ only in what the learner knows of the transitions."""
+    game = amdp.Game(world, losses="bernoulli", rounds=K, **knowledge)
+    return float(np.mean([amdp.play(game, "ftpl-shared", seed, multiplier=8).regret[-1] for seed in range(SEEDS)]))
 
 
-print("the learner is told           regret")
-print(f"the kernel                  {regret_of(world.domain):8.1f}")
+print("transitions                   regret")
+print(f"known                       {mean_regret():8.1f}")
 for scale in (1.0, 0.03):
-    box = BernsteinBox.vacuous(world.shape, Radius.paper(world.shape, K, scale=scale))
-    print(f"nothing, radius x {scale:<9} {regret_of(MarkovPolicies(box, world.initial)):8.1f}")
+    print(f"unknown, radius x {scale:<9} {mean_regret(unknown=True, radius_scale=scale):8.1f}")

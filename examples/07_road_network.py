@@ -7,11 +7,6 @@ import numpy as np
 
 import amdp
 from amdp import instances, losses
-from amdp.algorithms.named import learner
-from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
-from amdp.game.regret import measure
-from amdp.game.seeding import Streams
 from amdp.instances import repeated
 
 SIZE, K = 4, 1_500
@@ -29,7 +24,7 @@ city = instances.Instance("city", amdp.Kernel.homogeneous(p, n_steps), tolls)
 
 # once around the city, and a quarter
 crowd = losses.congestion(city.costs, K, SIZE, SIZE, period=K / 1.25, radius=0.8, weight=0.9)
-game = ArenaGame(Episodic(city.kernel), crowd)
+game = amdp.Game(city, losses=crowd)
 
 
 def way(actions: amdp.arrays.Actions) -> str:
@@ -43,18 +38,14 @@ def way(actions: amdp.arrays.Actions) -> str:
 
 
 for k in range(0, K, K // 5):
-    cheapest = amdp.plan("dp", city.domain, crowd[k])
+    cheapest = amdp.plan("dp", city, crowd[k])
     print(f"round {k:4}: the cheapest way is {way(cheapest.actions)}, it costs {cheapest.objective:.2f}")
-hindsight = amdp.plan("dp", city.domain, crowd.batch(0, K).sum(axis=0))
+hindsight = amdp.plan("dp", city, crowd.batch(0, K).sum(axis=0))
 print(f"all {K} rounds: {way(hindsight.actions)}, {hindsight.objective / K:.2f} a round; proved, not only found\n")
 
-at_random = np.full((1, *city.shape), 0.5)
-paid = sum(float(amdp.values(city.kernel, at_random, crowd[k][None])[0, 0, 0]) for k in range(K)) / K
-print("driver        paid a round  regret a round")
-print(f"at random {paid:16.2f} {paid - hindsight.objective / K:15.3f}")
-for name, multiplier in (("ftpl-shared", 1.0), ("ftpl-shared", 10.0), ("o-reps", 1.0)):
-    driver = learner(name, city.domain, K, multiplier=multiplier)
-    regret = measure(game, play(game, driver, city.domain, Streams.from_seed(1)), checkpoints=[K])
-    label = name if multiplier == 1.0 else f"{name} x{multiplier:g}"
-    print(f"{label:16} {regret.paid[-1] / K:9.2f} {regret.low[-1] / K:15.3f}")
+print("driver        loss a round  regret a round")
+for name, multiplier in (("uniform", 1), ("ftpl-shared", 1), ("ftpl-shared", 10), ("o-reps", 1)):
+    run = amdp.play(game, name, multiplier=multiplier)
+    label = name if multiplier == 1 else f"{name} x{multiplier}"
+    print(f"{label:16} {run.loss[-1] / K:9.2f} {run.regret[-1] / K:15.3f}")
 print("a regret below zero: who follows the crowd's move can beat every single way")

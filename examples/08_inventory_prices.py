@@ -10,13 +10,7 @@ import numpy as np
 
 import amdp
 from amdp import instances
-from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation
-from amdp.algorithms.named import learner
 from amdp.arrays import Floats
-from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
-from amdp.game.regret import measure
-from amdp.game.seeding import Streams
 from amdp.losses import CalledLosses
 from amdp.losses.base import round_rng
 
@@ -44,24 +38,23 @@ def losses_of(week: int) -> Floats:
     return this_week.costs * (this_week.scale.unit / dearest)
 
 
-def say(who: str, paid: float, more: str) -> None:
-    print(f"{who:25} {paid * dearest / K:6.2f} a week; {more}")
+def say(who: str, loss: float, more: str) -> None:
+    print(f"{who:25} {loss * dearest / K:6.2f} a week; {more}")
 
 
 world = store(usual)
 adversary = CalledLosses(K, world.shape, losses_of)
 total = adversary.batch(0, K).sum(axis=0)
 
-trusting = amdp.plan("dp", world.domain, world.costs)
+trusting = amdp.plan("dp", world, world.costs)
 as_planned = amdp.evaluate(world.domain, trusting.actions[None], total[None])[0]
-best = amdp.plan("dp", world.domain, total)
+best = amdp.plan("dp", world, total)
 say("best plan in hindsight", best.objective, f"orders of an empty store, day by day: {best.actions[:, 0]}")
 say("plan for the usual prices", as_planned, f"orders of an empty store, day by day: {trusting.actions[:, 0]}")
 
-told: dict[str, type[Feedback]] = {"fpl": FullInformation, "ftpl-shared": Bandit}
-for name, feedback in told.items():
-    game = ArenaGame(Episodic(world.kernel), adversary, feedback=feedback)
-    planner = learner(name, world.domain, K, multiplier=20.0)  # theory's rate is cautious: see docs/ftpl.md
-    regret = measure(game, play(game, planner, world.domain, Streams.from_seed(1)), checkpoints=[K // 4, K // 2, K])
-    by_period = np.diff(regret.paid, prepend=0.0) * dearest / np.diff(regret.rounds, prepend=0)
-    say(f"{name}, {feedback.__name__}", regret.paid[-1], f"first quarter, second, the rest: {np.round(by_period, 1)}")
+game = amdp.Game(world, losses=adversary)
+for name, feedback in (("fpl", "full information"), ("ftpl-shared", "bandit")):
+    # theory's learning rate is cautious: see docs/ftpl.md
+    run = amdp.play(game, name, multiplier=20, checkpoints=[K // 4, K // 2, K])
+    by_period = np.diff(run.loss, prepend=0.0) * dearest / np.diff(run.rounds, prepend=0)
+    say(f"{name}, {feedback}", run.loss[-1], f"first quarter, second, the rest: {np.round(by_period, 1)}")

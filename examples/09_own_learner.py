@@ -10,17 +10,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from amdp import Pairs, Planner, Segment, bind, instances, losses, one_hot
+import amdp
+from amdp import Pairs, Planner, Segment, bind, one_hot
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import ImportanceWeighting
-from amdp.algorithms.named import learner
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
-from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
-from amdp.game.regret import measure
-from amdp.game.seeding import Streams
 from amdp.model.domains import Domain
 from amdp.model.transitions import SingleKernel
 from amdp.testing import learner_checks
@@ -95,14 +91,13 @@ for check in learner_checks():
     print(f"passed: {check.__name__}")
 
 K = 1_000
-world = instances.build("tiny")
 print("\nlosses     learner         regret")
 for adversary in ("bernoulli", "swap"):
-    game = ArenaGame(Episodic(world.kernel, world.initial), losses.named(adversary, world.shape, K, 1, world.costs))
-    for name, player in (
-        ("epsilon-greedy", EpsilonGreedy.tuned(Task(world.domain, K))),
-        ("ftpl-shared x8", learner("ftpl-shared", world.domain, K, multiplier=8.0)),
-    ):
-        runs = (play(game, player, world.domain, Streams.from_seed(seed)) for seed in range(3))
-        regret = np.mean([measure(game, run, checkpoints=[K]).low[-1] for run in runs])
-        print(f"{adversary:10} {name:15} {regret:6.1f}")
+    game = amdp.Game("tiny", losses=adversary, rounds=K)
+    greedy = EpsilonGreedy.tuned(Task(game.domain, K))
+    runs = {
+        "epsilon-greedy": [amdp.play(game, greedy, seed) for seed in range(3)],
+        "ftpl-shared x8": [amdp.play(game, "ftpl-shared", seed, multiplier=8) for seed in range(3)],
+    }
+    for name, seeds in runs.items():
+        print(f"{adversary:10} {name:15} {np.mean([run.regret[-1] for run in seeds]):6.1f}")

@@ -1,7 +1,7 @@
 """An agent from outside plays our adversaries through Gymnasium: tabular Q-learning, and its regret, measured.
 
-It pays for its exploration for ever, so against losses of one law its regret a round stops falling; and it follows
-losses that turn around slowly, which no single policy does: against those its regret is below zero.
+It explores for ever, so against losses drawn from one distribution its regret a round stops falling. It follows losses
+that change slowly, which no single policy does: against those its regret is below zero.
 """
 
 import gymnasium
@@ -13,9 +13,9 @@ ROUNDS, EXPLORATION, RATE = 3_000, 0.1, 0.1
 
 
 def q_learning(env: gymnasium.Env[int, int], rng: np.random.Generator) -> list[float]:
-    """Play all rounds; what was paid in each."""
+    """Play all rounds; the sum of the losses of each."""
     q = np.zeros((env.observation_space.n, env.action_space.n))  # the last row: the round is over
-    paid = []
+    round_losses = []
     for k in range(ROUNDS):
         observation, info = env.reset(seed=1) if k == 0 else env.reset()
         done = False
@@ -25,8 +25,8 @@ def q_learning(env: gymnasium.Env[int, int], rng: np.random.Generator) -> list[f
             following, reward, done, _, info = env.step(action)
             q[observation, action] += RATE * (reward + q[following].max() - q[observation, action])
             observation = following
-        paid.append(info["paid"])
-    return paid
+        round_losses.append(info["paid"])
+    return round_losses
 
 
 print("losses        regret a round after 100, 1000, 3000 rounds")

@@ -7,19 +7,18 @@ from rich.progress import track
 from rich.table import Table
 
 import amdp
-from amdp import instances
 from amdp.registry import names
 
 
-def solve(instance: instances.Instance, oracle: str) -> list[str]:
-    """One row: a first solve, and a second one after a small change of costs (hot where an oracle can be)."""
+def solve(world: amdp.instances.Instance, oracle: str) -> list[str]:
+    """One row: a first solve, and a second one after a small change of costs (with a warm start where there is one)."""
     try:
-        planner = amdp.bind(oracle, instance.domain)
+        planner = amdp.bind(oracle, world)
     except amdp.UnsupportedDomain:
         return [f"  {oracle}", "too many", "", "", ""]
-    first = planner.minimize(instance.costs[None])[0]
-    changed = instance.costs.copy()
-    changed[:, instance.initial, 0] += 0.01
+    first = planner.minimize(world.costs[None])[0]
+    changed = world.costs.copy()
+    changed[:, world.initial, 0] += 0.01
     began = perf_counter()
     planner.minimize(changed[None])
     again = perf_counter() - began
@@ -30,16 +29,16 @@ def solve(instance: instances.Instance, oracle: str) -> list[str]:
 def main() -> None:
     console = Console()
     table = Table("world (steps, states, actions)", "objective", "bound", "first, ms", "again, ms")
-    worlds = instances.standard()
+    worlds = amdp.instances.standard()
     oracles = [name for name in names("amdp.oracles") if amdp.oracle(name).supports(worlds["tiny"]().domain)]
     for name in ("tiny", "random-sparse"):  # compile and import before the clock runs
         for oracle in oracles:
             solve(worlds[name](), oracle)
     for name in track(worlds, "solving", console=console, transient=True):
-        instance = worlds[name]()
-        table.add_row(f"{name} {instance.shape}", style="bold")
+        world = worlds[name]()
+        table.add_row(f"{name} {world.shape}", style="bold")
         for oracle in oracles:
-            table.add_row(*solve(instance, oracle), end_section=oracle == oracles[-1])
+            table.add_row(*solve(world, oracle), end_section=oracle == oracles[-1])
     console.print(table)
 
 
