@@ -1,6 +1,6 @@
 """A game as a Gymnasium environment: any agent can play our adversaries, and its regret is measured like a learner's.
 
-    env = AdversaryEnv(Game(Episodic(kernel), losses))          # or
+    env = AdversaryEnv(ArenaGame(Episodic(kernel), losses))         # or
     env = gymnasium.make("amdp.game.environment:amdp/Adversary-v0", instance="tiny", losses="bernoulli", rounds=1000)
 
 This module needs Gymnasium, `pip install "amdp[gym]"`; nothing else in the library loads it. The other way round, from

@@ -205,7 +205,7 @@ def _dense(world: instances.Instance) -> np.ndarray[tuple[int, ...], np.dtype[np
         (
             "tiny",
             {"states": 3},
-            "'tiny' has no option 'states'; did you mean 'n_states'? its options: n_steps, n_states, n_actions",
+            "'tiny' has no option 'states'; did you mean 'n_states'? its options: n_steps, ",
         ),
         ("tiny", {"rng": 3}, "'tiny' has no option 'rng'"),
         ("tiny", {"n_states": "3"}, "'tiny': n_states = '3'; it must be a whole number"),
