@@ -92,8 +92,28 @@ class Arena(Protocol):
         ...
 
 
+class RoundByRound:
+    """What arenas share: a table of losses for each round, summed up as they are, from the initial state on."""
+
+    def rounds(self, losses: LossSequence) -> int:
+        """How many rounds the losses last."""
+        return len(losses)
+
+    def table(self, losses: LossSequence, k: int) -> Floats:
+        """The losses of round `k`, `[h, s, a]`."""
+        return losses[k]
+
+    def gather(self, total: Floats, table: Floats, k: int) -> None:
+        """Add the losses of round `k` to the sum of all rounds so far, in place."""
+        total += table
+
+    def begin(self: Arena) -> Place:
+        """The initial state at step 0."""
+        return Place(0, self.initial)
+
+
 @dataclass(frozen=True, eq=False)
-class Episodic:
+class Episodic(RoundByRound):
     """Every round starts again from the initial state and lasts all steps of the kernel."""
 
     kernel: SingleKernel
@@ -106,7 +126,7 @@ class Episodic:
         require_index("initial", self.initial, self.kernel.shape[1])
 
     def play(self, policy: Policies, rng: np.random.Generator) -> Segment:
-        """One episode; two uniform numbers a step, whatever is played, so that all learners meet the same luck."""
+        """One episode; two uniform numbers a step, whatever is played, so that all learners meet the same random transitions."""
         return self.kernel.walk(policy, self.initial, rng.random((self.kernel.shape[0], 2)))
 
     @property
@@ -114,28 +134,12 @@ class Episodic:
         """All Markov policies."""
         return MarkovPolicies(self.kernel, self.initial)
 
-    def rounds(self, losses: LossSequence) -> int:
-        """A table for each."""
-        return len(losses)
-
-    def table(self, losses: LossSequence, k: int) -> Floats:
-        """The losses of round `k`, `[h, s, a]`."""
-        return losses[k]
-
-    def gather(self, total: Floats, table: Floats, k: int) -> None:
-        """Table by table."""
-        total += table
-
     def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
         """Losses have the shape of the kernel."""
         if losses.shape != self.kernel.shape:
             raise InvalidInput(f"losses have shape {losses.shape}; the arena has {self.kernel.shape}")
         if delays is not None and len(delays) != len(losses):
             raise InvalidInput(f"{len(delays)} delays for {len(losses)} rounds of losses; give one a round")
-
-    def begin(self) -> Place:
-        """The initial state."""
-        return Place(0, self.initial)
 
     def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
         """One episode, and back to the start."""
@@ -148,11 +152,11 @@ class Episodic:
 
 
 @dataclass(frozen=True, eq=False)
-class Continuing:
+class Continuing(RoundByRound):
     """One unbroken stream of all steps of a homogeneous kernel, in epochs: a round is an epoch, its policy stationary.
 
-    The losses have one table `[1, s, a]` for each step. What a learner is told of an epoch is an array `[t, s, a]`
-    over all steps that is zero outside the epoch. Feedback comes at its end.
+    The losses have one table `[1, s, a]` for each step. The losses of an epoch are an array `[t, s, a]` over all steps
+    that is zero outside the epoch. Feedback comes at its end.
     """
 
     entry: PolicyEntry
@@ -197,19 +201,11 @@ class Continuing:
         result[first:last] = losses.batch(first, last)[:, 0]
         return result
 
-    def gather(self, total: Floats, table: Floats, k: int) -> None:
-        """They stand at their own steps."""
-        total += table
-
     def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
         """One table a step, no delays."""
         _require_steps(self.kernel, losses)
         if delays is not None and (delays.total > 0 or len(delays) != self.rounds(losses)):
             raise InvalidInput(f"{delays}: feedback of a continuing arena comes at the end of its epoch, without delay")
-
-    def begin(self) -> Place:
-        """The initial state at step 0, where every policy may begin."""
-        return Place(0, self.initial)
 
     def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
         """One epoch: enter the policy if it is a new one, and follow it."""
@@ -221,7 +217,7 @@ class Continuing:
 
 
 @dataclass(frozen=True, eq=False)
-class Stepwise:
+class Stepwise(RoundByRound):
     """One unbroken stream of all steps of a homogeneous kernel: a round is a step, its policy a choice `[s, a]`.
 
     The losses have one table `[1, s, a]` for each step. Nothing happens between two policies: whoever wants to be
@@ -240,16 +236,8 @@ class Stepwise:
         """All stationary policies."""
         return StationaryPolicies(self.kernel, self.initial)
 
-    def rounds(self, losses: LossSequence) -> int:
-        """A step each."""
-        return len(losses)
-
-    def table(self, losses: LossSequence, k: int) -> Floats:
-        """The losses of step `k`, `[1, s, a]`."""
-        return losses[k]
-
     def gather(self, total: Floats, table: Floats, k: int) -> None:
-        """At step `k`."""
+        """Add the losses of step `k` to those of the stream, in place."""
         total[k] += table[0]
 
     def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
@@ -258,12 +246,8 @@ class Stepwise:
         if delays is not None and len(delays) != len(losses):
             raise InvalidInput(f"{len(delays)} delays for {len(losses)} steps of losses; give one a step")
 
-    def begin(self) -> Place:
-        """The initial state at step 0."""
-        return Place(0, self.initial)
-
     def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
-        """One step; two uniform numbers, whatever is played, so that all learners meet the same luck."""
+        """One step; two uniform numbers, whatever is played, so that all learners meet the same random transitions."""
         if policy.shape != self.kernel.shape[1:]:
             raise InvalidInput(f"the policy has shape {policy.shape}; a step asks for {self.kernel.shape[1:]}, [s, a]")
         choose, move = rng.random(2)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
-from amdp.game.arenas import Episodic
+from amdp.game.arenas import Episodic, RoundByRound
 from amdp.game.delays import Delays
 from amdp.game.rounds import Round
 from amdp.losses import LossSequence
@@ -20,7 +20,7 @@ from amdp.model.transitions import SingleKernel
 
 
 @dataclass(frozen=True, eq=False)
-class Evolving:
+class Evolving(RoundByRound):
     """Every round starts again from the initial state, under the kernel `kernels[schedule[k]]`.
 
     A learner is told one kernel or a box of its own; nobody tells it of the schedule. Regret is measured by
@@ -53,14 +53,6 @@ class Evolving:
         """All Markov policies, over the kernel of the first round."""
         return MarkovPolicies(self.kernel, self.initial)
 
-    def rounds(self, losses: LossSequence) -> int:
-        """A table for each."""
-        return len(losses)
-
-    def table(self, losses: LossSequence, k: int) -> Floats:
-        """The losses of round `k`, `[h, s, a]`."""
-        return losses[k]
-
     def gather(self, total: Floats, table: Floats, k: int) -> None:
         """Refused: a sum of losses does not say under which kernel each was met."""
         raise InvalidInput("kernels change, so that losses cannot be summed; measure with amdp.game.dynamic_regret")
@@ -70,10 +62,6 @@ class Evolving:
         self._arenas[0].require_fits(losses, delays)
         if len(losses) != len(self.schedule):
             raise InvalidInput(f"schedule has {len(self.schedule)} rounds; the losses have {len(losses)}")
-
-    def begin(self) -> Place:
-        """Before the first round; time counts rounds."""
-        return Place(0, self.initial)
 
     def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
         """One episode under the kernel of its round; the same luck as in `Episodic`."""
