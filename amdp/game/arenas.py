@@ -126,7 +126,7 @@ class Episodic(RoundByRound):
         require_index("initial", self.initial, self.kernel.shape[1])
 
     def play(self, policy: Policies, rng: np.random.Generator) -> Segment:
-        """One episode; two uniform numbers a step, whatever is played, so that all learners meet the same random transitions."""
+        """One episode; two uniform numbers a step, whatever is played: all learners meet the same transitions."""
         return self.kernel.walk(policy, self.initial, rng.random((self.kernel.shape[0], 2)))
 
     @property
@@ -247,7 +247,7 @@ class Stepwise(RoundByRound):
             raise InvalidInput(f"{len(delays)} delays for {len(losses)} steps of losses; give one a step")
 
     def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
-        """One step; two uniform numbers, whatever is played, so that all learners meet the same random transitions."""
+        """One step; two uniform numbers, whatever is played: all learners meet the same transitions."""
         if policy.shape != self.kernel.shape[1:]:
             raise InvalidInput(f"the policy has shape {policy.shape}; a step asks for {self.kernel.shape[1:]}, [s, a]")
         choose, move = rng.random(2)
