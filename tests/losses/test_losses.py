@@ -171,7 +171,7 @@ BAD_SETTINGS: list[tuple[Callable[[], LossSequence], str]] = [
     (lambda: losses.congestion(TABLE, 5, 4, 2, 10.0), "a grid of 4 x 2 cells does not fit 6 states"),
     (lambda: losses.congestion(TABLE, 5, 3, 2, 10.0, radius=0.0), "radius = 0.0"),
     (lambda: losses.congestion(TABLE, 5, 3, 2, 10.0, weight=-0.1), "weight = -0.1"),
-    (lambda: losses.named("bernuli", SHAPE, 5, 1), r"'bernuli'; did you mean 'bernoulli'\? known names: nominal, .*congestion"),
+    (lambda: losses.named("bernuli", SHAPE, 5, 1), r"did you mean 'bernoulli'\? known names: nominal, .*congestion"),
     (lambda: losses.named("swap", SHAPE, 5, 1, np.zeros((1, 6, 3))), r"costs has shape \(1, 6, 3\)"),
     (lambda: losses.named("swap", SHAPE, 5, 1, TABLE - 1.0), "a loss must be between 0 and 1"),
 ]  # fmt: skip
