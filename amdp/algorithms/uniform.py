@@ -27,24 +27,24 @@ class UniformPolicy:
 
 @dataclass(frozen=True)
 class UniformPlay:
-    """Learns nothing."""
+    """A learner that learns nothing: it plays the uniform policy in every round."""
 
     feedback: ClassVar[type[Feedback]] = Bandit
 
     def start(self, domain: Domain, rng: np.random.Generator) -> UniformPolicy:
-        """The uniform policy."""
+        """The distribution that always draws the uniform policy."""
         return UniformPolicy(domain)
 
     def observe(self, distribution: UniformPolicy, segment: Segment) -> UniformPolicy:
-        """The same."""
+        """The same distribution: the trajectory changes nothing."""
         return distribution
 
     def weigh(self, distribution: UniformPolicy, segment: Segment, rng: np.random.Generator) -> Weights:
-        """Nothing is estimated."""
+        """Weights of zero: no losses are estimated."""
         return Weights(np.zeros(len(segment.states)))
 
     def learn(self, distribution: UniformPolicy, feedback: Any) -> UniformPolicy:
-        """The same."""
+        """The same distribution: the losses change nothing."""
         return distribution
 
 

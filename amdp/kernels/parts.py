@@ -3,7 +3,7 @@
 Numba optimizes every function when it is compiled, turns it into machine code, and does both again in each caller that
 the function is linked into, and in each of their callers. For a kernel ten calls deep that is ten times the work, of
 which only the last is ever run. A part is left as it was lowered: the kernel that Python calls is optimized and turned
-into machine code once, as a whole. The projection compiles in about three fifths of the time.
+into machine code once, as a whole.
 """
 
 from typing import Any
