@@ -27,7 +27,8 @@ import llvmlite
 import numba
 import numpy as np
 from numba.core import config
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.caching import FunctionCache
+from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
 from numba.misc.appdirs import AppDirs
 
@@ -49,10 +50,7 @@ FOLDERS_KEPT = 8  # folders: of branches, Python versions and environments that 
 
 
 def entry(arithmetic: frozenset[str] = EXACT, *, nogil: bool = False) -> Decorator:
-    """Compile a function that Python or other kernels call, and keep its machine code.
-
-    With `nogil` other threads of Python run meanwhile.
-    """
+    """Compile a function that Python or other kernels call, and keep its machine code; `nogil` lets threads run."""
     return _compiler(arithmetic, kept=True, nogil=nogil)
 
 
@@ -98,7 +96,7 @@ def _compiler(arithmetic: frozenset[str], *, kept: bool, **options: Any) -> Deco
 
 def _marks() -> list[tuple[int, int]]:
     """Whatever changes when a source is written."""
-    return [(found.st_mtime_ns, found.st_size) for found in (path.stat() for path in _SOURCES)]
+    return [(stat.st_mtime_ns, stat.st_size) for stat in (path.stat() for path in _SOURCES)]
 
 
 def _digest() -> str:
@@ -163,75 +161,42 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     """The machine code of one kernel, a file for each signature and processor.
 
     Numba numbers the files of a kernel and lists them in an index, which two processes that compile at the same time
-    can write in such an order that it names the wrong file. Here the name of a file follows from what is in it.
+    can write in such an order that it names the wrong file. Here the name of a file follows from what is in it; it is
+    written under another name and then put into place.
     """
 
     def __init__(self, function: Kernel, path: Path) -> None:
-        self._py_func, self._name = function, f"{function.__module__}.{function.__qualname__}"
-        self._cache_path = str(path)
-        self._impl = _Results(function, path)
-        self._cache_file = _Files(path, self._name)
+        self._py_func, self._path, self._cache_path = function, path, str(path)
+        self._name = f"{function.__module__}.{function.__qualname__}"
         self.enable()
 
+    def flush(self) -> None:
+        for path in self._path.glob(f"{self._name}-*.nbc"):
+            path.unlink(missing_ok=True)
+
     def _load_overload(self, sig: Any, target_context: Any) -> Any:
-        return super()._load_overload(sig, target_context) if _as_imported() else None
-
-    def _save_overload(self, sig: Any, data: Any) -> None:
-        if _as_imported():
-            super()._save_overload(sig, data)
-
-
-class _Results(CompileResultCacheImpl):  # type: ignore[misc]
-    """How numba writes and reads the result of a compilation, in the one folder."""
-
-    def __init__(self, function: Kernel, path: Path) -> None:
-        self._lineno = function.__code__.co_firstlineno
-        self._locator = _Locator(function.__code__.co_filename, path)
-
-
-class _Locator(_CacheLocator):  # type: ignore[misc]
-    def __init__(self, py_file: str, path: Path) -> None:
-        self._py_file, self._path = py_file, path
-
-    def get_cache_path(self) -> str:
-        return str(self._path)
-
-    def get_source_stamp(self) -> str:
-        return _DIGEST
-
-    def get_disambiguator(self) -> str:
-        return ""
-
-
-class _Files:
-    """Files named by a kernel and a digest of the key, each written under another name and then put into place."""
-
-    def __init__(self, path: Path, name: str) -> None:
-        self._path, self._name = path, name
-
-    def load(self, key: Any) -> Any:
-        """What was saved under this key; None if nothing was."""
+        key = self._index_key(sig, target_context.codegen())
         try:
-            found, data = pickle.loads(self._file(key).read_bytes())
+            saved_key, data = pickle.loads(self._file(key).read_bytes())
         except (OSError, EOFError, pickle.UnpicklingError):
             return None
-        return data if found == key else None
+        usable = saved_key == key and self._enabled and _as_imported()
+        return CompileResult._rebuild(target_context, *data) if usable else None
 
-    def save(self, key: Any, data: Any) -> None:
-        """Keep `data` under this key, if the disk takes it."""
+    def _save_overload(self, sig: Any, data: Any) -> None:
+        if not self._enabled or not _as_imported():
+            return
+        assert not data.library.has_dynamic_globals, f"{self._name} reads a global whose address changes"
+        key = self._index_key(sig, data.codegen)
         target = self._file(key)
         written = target.with_suffix(f".{uuid4().hex[:16]}.tmp")
         try:
-            written.write_bytes(dumps((key, data)))
+            self._path.mkdir(parents=True, exist_ok=True)
+            written.write_bytes(dumps((key, data._reduce())))
             written.replace(target)
-        except OSError:  # full, or the file is being read where that forbids to replace it
+        except OSError:  # the disk is full, or the file is being read where that forbids to replace it
             with suppress(OSError):
                 written.unlink()
-
-    def flush(self) -> None:
-        """Forget everything about this kernel."""
-        for path in self._path.glob(f"{self._name}-*.nbc"):
-            path.unlink(missing_ok=True)
 
     def _file(self, key: Any) -> Path:
         return self._path / f"{self._name}-{sha256(repr(key).encode()).hexdigest()[:24]}.nbc"

@@ -1,7 +1,7 @@
 """Bounds on stationary policies, compiled: how fast laws settle, least chances, and what averaged costs prove.
 
-A node is a set of allowed pairs `[s, a]`, given by its reached states `order` and their `pairs`, state by state; those
-of state `i` begin at `first[i]`. See docs/stationary-oracles.md for the mathematics.
+A `Node` is a set of allowed pairs `[s, a]`; it reaches the first `count` states of its `order`.
+See docs/stationary-oracles.md for the mathematics.
 """
 
 import numpy as np
@@ -21,14 +21,15 @@ _inner = inner(ANY_ORDER)
 
 
 @_entry
-def least_reach(rows, order, count, pairs, first, initial, reach, late, halt):
-    """Fill `reach` `[j, s]` and `late` `[s]`, the least chances under any policy, by one backward sweep a target.
+def least_reach(rows, node, count, initial, floors, halt):
+    """Fill the `floors`, the least chances under any policy of a node, by one backward sweep a target.
 
     Targets for which there is no time keep the chance 0.
     """
+    order, reach, late = node.order, floors.reach, floors.late
     now = np.zeros(order.size)
     new = np.zeros(order.size)
-    nothing = np.zeros(pairs.size)
+    nothing = np.zeros(node.pairs.size)
     for k in range(count):
         target = order[k]
         now[:] = 0.0
@@ -37,7 +38,7 @@ def least_reach(rows, order, count, pairs, first, initial, reach, late, halt):
         for j in range(1, reach.shape[0]):
             if halt[0] != 0:
                 return
-            _sweep(rows, order, count, pairs, first, nothing, now, new)
+            _sweep(rows, node, count, nothing, now, new)
             now, new = new, now
             reach[j, target] = now[initial]
         late[target] = 1.0
@@ -46,8 +47,9 @@ def least_reach(rows, order, count, pairs, first, initial, reach, late, halt):
 
 
 @_entry
-def list_pairs(allowed, order, count, pairs, first):
-    """The allowed pairs of the reached states, state by state; how many."""
+def list_pairs(node, count):
+    """Write down the allowed pairs of the reached states of a node, state by state; how many."""
+    allowed, order, pairs, first = node.allowed, node.order, node.pairs, node.first
     used = 0
     for i in range(count):
         first[i] = used
@@ -123,12 +125,13 @@ def _apart(rows, first, second, chances, left, right):
 
 
 @_entry
-def mix(rows, initial, order, count, pairs, first, mixing, work, halt):
+def mix(rows, initial, node, count, mixing, work, halt):
     """Fill `mixing[t]` with bounds on the distance of the laws of steps `t` and `t + 1` under every policy of a node.
 
     `apart[s, y]` bounds the chance that two chains of one policy, coupled, differ after `k` moves from `s` and `y`.
     Without time for more moves, the last bound stands for all later steps.
     """
+    order, pairs, first = node.order, node.pairs, node.first
     states = order.size
     steps = mixing.size
     apart = np.empty((states, states))
@@ -177,13 +180,13 @@ def mix(rows, initial, order, count, pairs, first, mixing, work, halt):
 
 
 @_inner
-def _sweep(rows, order, count, pairs, first, costs, later, now):
+def _sweep(rows, node, count, costs, later, now):
     """One step of backward induction over the allowed pairs."""
     for i in range(count):
         least = np.inf
-        for p in range(first[i], first[i + 1]):
-            least = min(least, costs[p] + expected(rows, pairs[p], later))
-        now[order[i]] = least
+        for p in range(node.first[i], node.first[i + 1]):
+            least = min(least, costs[p] + expected(rows, node.pairs[p], later))
+        now[node.order[i]] = least
 
 
 @_inner
@@ -231,26 +234,21 @@ def _blocks(steps, mixing, scale, ends):
 
 
 @_inner
-def _tail(rows, order, count, pairs, first, means, length, precision, end_values, biases):
+def _tail(rows, node, count, means, length, precision, end_values, biases):
     """Lower bound on the cost of `length` steps of constant costs: `end_values`; returns (gain, steps it was used for).
 
     With `L` one step of backward induction, `L h >= h + g` and `V_n = L^n 0` give
     `V_N >= h + (N - n) g + min(V_n - h)`.
     """
-    states = end_values.size
+    order, states = node.order, end_values.size
     now = np.zeros(states)
     new = np.zeros(states)
     n = 0
     gain = 0.0
     while n < length:
-        _sweep(rows, order, count, pairs, first, means, now, new)
+        _sweep(rows, node, count, means, now, new)
         n += 1
-        low = np.inf
-        high = -np.inf
-        for i in range(count):
-            change = new[order[i]] - now[order[i]]
-            low = min(low, change)
-            high = max(high, change)
+        low, high = _changes(order, count, now, new)
         now, new = new, now
         gain = low
         if n >= MOST_SWEEPS or (high - low) * (length - n) <= precision:
@@ -261,14 +259,9 @@ def _tail(rows, order, count, pairs, first, means, length, precision, end_values
     rounds = 0
     if spread_left > precision:
         while rounds < MOST_SWEEPS:
-            _sweep(rows, order, count, pairs, first, means, biases, new)
+            _sweep(rows, node, count, means, biases, new)
             rounds += 1
-            low = np.inf
-            high = -np.inf
-            for i in range(count):
-                change = new[order[i]] - biases[order[i]]
-                low = min(low, change)
-                high = max(high, change)
+            low, high = _changes(order, count, biases, new)
             gain = max(gain, low)
             if (high - low) * left <= precision or rounds == MOST_SWEEPS:
                 gain = low
@@ -283,14 +276,26 @@ def _tail(rows, order, count, pairs, first, means, length, precision, end_values
     return gain, left, n + rounds
 
 
-@_entry
-def bound(rows, problem, floors, order, count, pairs, first, mixing, scale, precision, terms, guesses, work):
-    """Lower bound on all policies of a node, without the terms; `terms[pair]` is what choosing a pair adds at least.
+@_inner
+def _changes(order, count, before, after):
+    """The least and the greatest change of a value over the reached states."""
+    low = np.inf
+    high = -np.inf
+    for i in range(count):
+        change = after[order[i]] - before[order[i]]
+        low = min(low, change)
+        high = max(high, change)
+    return low, high
 
-    The bound is the returned value plus, for each reached state, the least of its terms. `guesses[pair]` is what
-    choosing it would add along the relaxed optimum: where it is large for all pairs, branching helps.
-    Minus infinity if there is no time left.
+
+@_entry
+def bound(rows, problem, floors, node, count, mixing, scale, precision, work):
+    """Lower bound on all policies of a node, without its terms; the terms and guesses of the node are filled in.
+
+    The bound is the returned value plus, for each reached state, the least of its terms. Where the guesses of all
+    pairs of a state are large, branching helps. Minus infinity if there is no time left.
     """
+    order, pairs, first = node.order, node.pairs, node.first
     steps = problem.costs.shape[0]
     states = problem.costs.shape[1]
     n_actions = problem.costs.shape[2]
@@ -300,15 +305,13 @@ def bound(rows, problem, floors, order, count, pairs, first, mixing, scale, prec
     window = ends[n_blocks - 2] if n_blocks > 1 else 0
     means = np.empty(used)
     for p in range(used):
-        terms[p] = guesses[p] = 0.0
+        node.terms[p] = node.guesses[p] = 0.0
     # the constant tail
     _average(problem.tails, window, steps, pairs, used, means)
     error = _averaging_error(problem.tails, window, steps, pairs, used, means, mixing)
     values = np.zeros((window + 1, states))
     biases = np.zeros(states)
-    gain, middle, sweeps = _tail(
-        rows, order, count, pairs, first, means, steps - window, precision, values[window], biases
-    )
+    gain, middle, sweeps = _tail(rows, node, count, means, steps - window, precision, values[window], biases)
     residues = np.empty(used)
     for i in range(count):
         for p in range(first[i], first[i + 1]):
@@ -335,13 +338,14 @@ def bound(rows, problem, floors, order, count, pairs, first, mixing, scale, prec
                 for p in range(first[i], first[i + 1]):
                     extra[t, p] -= least
     work[IN_BOUNDS] += used * (10.0 + rows.chances.size / (states * n_actions)) * (window + sweeps)
-    _charge(rows, floors, order, count, pairs, first, extra, residues, middle, problem.initial, terms, guesses)
+    _charge(rows, floors, node, count, extra, residues, middle, problem.initial)
     return values[0, problem.initial] - error
 
 
 @_inner
-def _charge(rows, floors, order, count, pairs, first, extra, residues, middle, initial, terms, guesses):
+def _charge(rows, floors, node, count, extra, residues, middle, initial):
     """Add up what each pair costs above the relaxed optimum, by its least chance and along that optimum."""
+    order, pairs, first, terms, guesses = node.order, node.pairs, node.first, node.terms, node.guesses
     window = extra.shape[0]
     states = floors.late.size
     surest = np.zeros((states, states))  # the least chance of y after s, for this node

@@ -64,6 +64,13 @@ class Node(NamedTuple):
     policy: NDArray[np.int64]  # [s], the cheapest of its policies
 
 
+def new_node(allowed: Bools) -> Node:
+    """A node with these allowed pairs `[s, a]`, and room for what is worked out about them; compiled as well."""
+    states, pairs = allowed.shape[0], allowed.size
+    reached = np.empty(states, np.int64), np.empty(pairs, np.int64), np.empty(states + 1, np.int64)
+    return Node(allowed, np.empty(3, np.int64), *reached, np.empty(pairs), np.empty(pairs), np.empty(states, np.int64))
+
+
 class Strides(NamedTuple):
     """Costs summed over the rounds of cycles: of each length, as far as there is room, once it is needed."""
 

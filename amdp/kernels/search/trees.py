@@ -24,7 +24,7 @@ from amdp.kernels.search.state import (
     SCALE,
     TRIED,
     VALUE,
-    Node,
+    new_node,
 )
 
 CHEAP_BOUND = 0.02  # a bound that takes less of the work of trying all policies of a node is always computed
@@ -35,6 +35,7 @@ LONG_STEPS = 2000  # with more steps, the scale that averages nothing is tried a
 
 _entry = entry(ANY_ORDER, nogil=True)
 _inner = inner(ANY_ORDER)
+_new_node = _inner(new_node)
 
 
 @_entry
@@ -87,7 +88,7 @@ def list_closed(rows, n_actions, initial, steps, limit, policies, halt):
 @_entry
 def grow(rows, problem, floors, tree, scales, coupled_depth, max_nodes):
     """Work on up to `max_nodes` open nodes, as long as there is time; without `scales` no bounds are computed."""
-    node = _new_node(problem.costs.shape[1], problem.costs.shape[2])
+    node = _new_node(np.empty(problem.costs.shape[1:], np.bool_))
     for _ in range(max_nodes):
         if tree.counts[OPEN] == 0 or problem.halt[0] != 0:
             return
@@ -98,20 +99,6 @@ def grow(rows, problem, floors, tree, scales, coupled_depth, max_nodes):
             tree.counts[OPEN] += 1
             tree.counts[NODES] -= 1
             return
-
-
-@_inner
-def _new_node(states, n_actions):
-    return Node(
-        np.empty((states, n_actions), dtype=np.bool_),
-        np.empty(3, dtype=np.int64),
-        np.empty(states, dtype=np.int64),
-        np.empty(states * n_actions, dtype=np.int64),
-        np.empty(states + 1, dtype=np.int64),
-        np.empty(states * n_actions),
-        np.empty(states * n_actions),
-        np.empty(states, dtype=np.int64),
-    )
 
 
 @_inner
@@ -140,7 +127,7 @@ def _work_on(rows, problem, floors, tree, scales, coupled_depth, node, inherited
         lanes = choices(node.allowed, node.order, count, problem.lanes)
         if lanes <= problem.lanes:
             return _try_all(rows, problem, tree, node, count, lanes)
-        used = list_pairs(node.allowed, node.order, count, node.pairs, node.first)
+        used = list_pairs(node, count)
         size = _size(node, count)
         if scales.size == 0 or not _worth_a_bound(tree, size):
             for p in range(used):
@@ -161,7 +148,7 @@ def _work_on(rows, problem, floors, tree, scales, coupled_depth, node, inherited
         removed = _strike_out(problem, tree, node, count, inherited, computed)
         if removed > 0:
             count = reached(rows, node.allowed, problem.initial, steps, node.order)
-            tries[EXCLUDED] += size - _size_left(node, count)
+            tries[EXCLUDED] += size - _size(node, count)
             if removed * 8 >= used or choices(node.allowed, node.order, count, problem.lanes) <= problem.lanes:
                 inherited = lower
                 continue
@@ -190,17 +177,7 @@ def _computed_bound(rows, problem, floors, tree, scales, coupled_depth, node, co
     depth = node.marks[DEPTH]
     if node.marks[MIXING_DEPTH] < 0 or (depth <= coupled_depth and node.marks[MIXING_DEPTH] < depth):
         node.marks[MIXING_DEPTH] = depth
-        mix(
-            rows,
-            problem.initial,
-            node.order,
-            count,
-            node.pairs,
-            node.first,
-            tree.mixing[depth],
-            tree.work,
-            problem.halt,
-        )
+        mix(rows, problem.initial, node, count, tree.mixing[depth], tree.work, problem.halt)
     precision = min(tree.best[VALUE] - inherited, 1.0) * 0.01
     return _best_bound(rows, problem, floors, tree, scales, node, count, precision)
 
@@ -232,16 +209,7 @@ def _least_term(node, i):
 
 @_inner
 def _size(node, count):
-    """How many policies a node has by its pairs, as a float."""
-    size = 1.0
-    for i in range(count):
-        size = min(1e300, size * (node.first[i + 1] - node.first[i]))
-    return size
-
-
-@_inner
-def _size_left(node, count):
-    """How many policies a node has by what is still allowed, as a float."""
+    """How many policies a node has, as a float."""
     size = 1.0
     for i in range(count):
         size = min(1e300, size * width(node.allowed, node.order[i]))
@@ -288,21 +256,8 @@ def _best_bound(rows, problem, floors, tree, scales, node, count, precision):
         if k == 0 and low < high and problem.costs.shape[0] > LONG_STEPS and at > 0:
             continue
         tree.counts[BOUNDS] += 1
-        total = bound(
-            rows,
-            problem,
-            floors,
-            node.order,
-            count,
-            node.pairs,
-            node.first,
-            tree.mixing[node.marks[MIXING_DEPTH]],
-            scales[k],
-            precision,
-            node.terms,
-            node.guesses,
-            tree.work,
-        )
+        mixing = tree.mixing[node.marks[MIXING_DEPTH]]
+        total = bound(rows, problem, floors, node, count, mixing, scales[k], precision, tree.work)
         for i in range(count):
             total += _least_term(node, i)
         if total > best:
