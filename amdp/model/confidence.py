@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amdp import kernels
-from amdp.arrays import Actions, Bools, Floats, Policies, floats, located, one_hot, refuse, require_index, require_room
+from amdp.arrays import Bools, Floats, Policies, floats, located, refuse, require_index, require_room
 from amdp.errors import EmptyConfidenceSet, InvalidInput
 from amdp.kernels.rows import IntervalRows
-from amdp.model.dynamics import CompiledDynamics, next_state_first, read_only, require_places
+from amdp.model.dynamics import CompiledDynamics, ConfidenceSet, describe, next_state_first, read_only, require_places
 from amdp.model.segments import Pairs, Segment, Shape
 from amdp.model.transitions import Kernel, SingleKernel
 
@@ -60,7 +60,7 @@ class Radius:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class BernsteinBox(CompiledDynamics):
+class BernsteinBox(CompiledDynamics, ConfidenceSet):
     """All kernels with `lower <= p <= upper`, `[h, s, a, y]`; the rows of the last step are never read.
 
     With a `radius` the box narrows as segments are seen; without one it stays as it is.
@@ -118,17 +118,14 @@ class BernsteinBox(CompiledDynamics):
         return cls(lower, upper, counts, radius)
 
     def __repr__(self) -> str:
-        steps, states, actions = self.shape
-        return f"BernsteinBox({steps} steps, {states} states, {actions} actions, {self.fallbacks} fallbacks)"
+        return f"{describe(self)[:-1]}, {self.fallbacks} fallbacks)"
 
     @property
     def shape(self) -> Shape:
-        """Steps, states, actions."""
         return self.lower.shape[:3]
 
     @cached_property
     def rows(self) -> IntervalRows:
-        """The rows as the compiled sweeps read them."""
         budget = np.maximum(0.0, 1.0 - self.lower.sum(axis=-1))
         return IntervalRows(
             next_state_first(self.lower), next_state_first(self.upper - self.lower), budget.reshape(len(budget), -1)
@@ -162,23 +159,6 @@ class BernsteinBox(CompiledDynamics):
         """Lower occupancy bounds `[n, m]`: the least that any kernel in the box allows."""
         return self._extreme_visits(policies, initial, pairs, 1.0)
 
-    def meets(
-        self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], uniforms: Floats
-    ) -> Bools:
-        """Whether policy `i` visits its pair of the segment `[n]`: with the greatest chance that the box allows."""
-        met, policies = np.empty(len(actions), dtype=bool), one_hot(actions, self.shape[2])
-        for step in sorted(set(steps.tolist())):
-            chosen = steps == step
-            pair = Pairs(*(axis[step : step + 1] for axis in segment.places))
-            chances = self.greatest_visits(policies[chosen], initial, pair)
-            met[chosen] = uniforms[chosen, step] < chances[:, 0]
-        return met
-
-    def meets_all(self, actions: Actions, initial: int, segment: Segment, uniforms: Floats) -> Bools:
-        """Whether each policy visits each pair of the segment `[n, m]`: with the greatest chances."""
-        chances = self.greatest_visits(one_hot(actions, self.shape[2]), initial, segment.pairs)
-        return uniforms[:, segment.start :] < chances
-
     def narrow(self, segment: Segment) -> Self:
         """The box after one more segment: rows that it visited are intersected with their new interval.
 
@@ -200,9 +180,6 @@ class BernsteinBox(CompiledDynamics):
         _by_row(lower)[rows], _by_row(upper)[rows] = row_lower, row_upper
         fallbacks = self.fallbacks + int(np.count_nonzero(empty))
         return self._sound(lower=read_only(lower), upper=read_only(upper), visits=visits, fallbacks=fallbacks)
-
-    def require_closed(self, initial: int) -> None:
-        """Nothing to refuse: every row of a box holds a distribution."""
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BernsteinBox, (self.lower, self.upper, self.visits, self.radius, self.fallbacks)

@@ -3,7 +3,7 @@
 One kernel or a set of kernels: both are `Dynamics`, and the sweeps over their rows are compiled.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, Self, runtime_checkable
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amdp import kernels
-from amdp.arrays import Actions, Bools, Costs, Floats, Policies, Values, require_finite, require_index
+from amdp.arrays import Actions, Bools, Costs, Floats, Policies, Values, one_hot, require_finite, require_index
 from amdp.errors import InvalidInput
 from amdp.kernels.rows import Rows
 from amdp.model.segments import Pairs, Segment, Shape
@@ -32,7 +32,6 @@ class Dynamics(Protocol):
     @property
     def shape(self) -> Shape:
         """Steps, states, actions."""
-        ...
 
     def least_expectation(self, h: int, values: Floats) -> Floats:
         """`[n, y] -> [n, s, a]`: the least expected value of the next state."""
@@ -61,13 +60,8 @@ class Dynamics(Protocol):
         """Refuse dynamics that lead from `initial` to a place with no way on."""
 
 
-class CompiledDynamics(ABC):
+class CompiledDynamics(Dynamics):
     """The sweeps, for dynamics whose rows the compiled kernels can read."""
-
-    @property
-    @abstractmethod
-    def shape(self) -> Shape:
-        """Steps, states, actions."""
 
     @property
     @abstractmethod
@@ -75,7 +69,6 @@ class CompiledDynamics(ABC):
         """The rows as the compiled sweeps read them."""
 
     def least_expectation(self, h: int, values: Floats) -> Floats:
-        """Least expected value `[n, s, a]` of the next state, for each of `values` `[n, y]`."""
         steps, states, actions = self.shape
         require_index("h", h, steps)
         if values.ndim != 2 or values.shape[1] != states:
@@ -85,7 +78,6 @@ class CompiledDynamics(ABC):
         return out.reshape(-1, states, actions)
 
     def cheapest(self, costs: Costs) -> Sweep:
-        """Backward induction for each of `costs` `[n, h, s, a]`."""
         self._require_shape("costs", costs, self.shape)
         laid, by_step = _laid_out(costs)
         actions, values = _step_major(costs.shape)
@@ -94,7 +86,6 @@ class CompiledDynamics(ABC):
         return Sweep(actions.swapaxes(0, 1), values.swapaxes(0, 1), np.zeros(len(costs)))
 
     def follow(self, costs: Costs, wanted: Actions, slack: Floats) -> Sweep:
-        """The backward sweep of given actions; see `amdp.kernels.sweeps.follow`."""
         n = len(costs)
         self._require_shape("costs", costs, self.shape)
         self._require_shape("actions", wanted, self.shape[:2])
@@ -114,6 +105,37 @@ class CompiledDynamics(ABC):
         # Compiled code does not look: a wrong shape would read foreign memory.
         if array.ndim != len(shape) + 1 or array.shape[1:] != shape or len(array) == 0:
             raise InvalidInput(f"{name} has shape {array.shape}; expected (n, {', '.join(map(str, shape))})")
+
+
+class ConfidenceSet(Dynamics):
+    """Kernels that data have not ruled out: a trial meets a pair with the greatest chance that any of them allows."""
+
+    def meets(
+        self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], uniforms: Floats
+    ) -> Bools:
+        met, policies = np.empty(len(actions), dtype=bool), one_hot(actions, self.shape[2])
+        for step in sorted(set(steps.tolist())):
+            chosen = steps == step
+            pair = Pairs(*(axis[step : step + 1] for axis in segment.places))
+            chances = self.greatest_visits(policies[chosen], initial, pair)
+            met[chosen] = uniforms[chosen, step] < chances[:, 0]
+        return met
+
+    def meets_all(self, actions: Actions, initial: int, segment: Segment, uniforms: Floats) -> Bools:
+        chances = self.greatest_visits(one_hot(actions, self.shape[2]), initial, segment.pairs)
+        return uniforms[:, segment.start :] < chances
+
+    def require_closed(self, initial: int) -> None:
+        """Nothing to refuse: every row holds a distribution."""
+
+    def __repr__(self) -> str:
+        return describe(self)
+
+
+def describe(dynamics: Dynamics, kind: str = "") -> str:
+    """The type and the sizes of dynamics."""
+    steps, states, actions = dynamics.shape
+    return f"{type(dynamics).__name__}({kind}{steps} steps, {states} states, {actions} actions)"
 
 
 def require_places(name: str, axes: str, places: Sequence[NDArray[np.integer]], sizes: Sequence[int]) -> None:

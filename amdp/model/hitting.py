@@ -1,5 +1,6 @@
 """Least expected hitting times of a homogeneous kernel: which states surely reach a target, and how fast."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,8 @@ from numpy.typing import NDArray
 from amdp.arrays import Actions, Bools, Floats
 from amdp.kernels.threads import multiply, one_thread
 
-GAIN_TOLERANCE = 1e-12  # relative: an action must save more than this to count as faster
+GAIN_TOLERANCE = 1e-12  # relative: what an action must save, or take longer, to count as faster or slower
+FASTER, SLOWER = 1.0 - GAIN_TOLERANCE, 1.0 + GAIN_TOLERANCE
 HEAD_START = 50  # sweeps of value iteration before the first improved policies are evaluated
 BATCH_BYTES = 4_000_000  # what one batch of eliminations may fill: larger ones leave the cache
 SPARSE_STATES = 150  # from so many states on, near-empty rows are solved by sparse factors
@@ -48,47 +50,57 @@ def _attracted(rows: Any, allowed: Bools) -> tuple[Bools, Actions]:
 
 
 def fastest(rows: Any, allowed: Bools, start: Actions) -> tuple[Floats, Actions]:
-    """Least times `[y, s]` and their policies: policy iteration for all targets, from policies that surely arrive."""
+    """Least times `[y, s]` and their policies: policy iteration for all targets, from policies that surely arrive.
+
+    Times of a policy that surely arrives only fall in a sweep of value iteration, so policies that are greedy for them
+    surely arrive as well.
+    """
     pairs, states = rows.shape
     near_empty = states >= SPARSE_STATES and rows.nnz <= SPARSE_SHARE * pairs * states
     chances = rows if near_empty else rows.toarray()
-    everyone = np.arange(states)
-    actions = start.copy()
-    times = hitting_times(chances, everyone, actions)
-    _improve(chances, allowed, times, actions, everyone, HEAD_START)
-    improved = everyone
+    improved, actions = np.arange(states), start.copy()
+    times = hitting_times(chances, improved, actions)
+    lowered = times
+    for _ in range(HEAD_START):
+        lowered = np.minimum(lowered, _ahead(chances, allowed, lowered).min(axis=2))
+
+    def measure(targets: NDArray[np.intp], policies: Actions) -> Floats:
+        return hitting_times(chances, targets, policies)
+
+    adopt(times, actions, improved, greedy(_ahead(chances, allowed, lowered), actions, FASTER), measure, 1.0)
     while len(improved):
-        improved = _improve(chances, allowed, times, actions, improved, 0)
+        ahead = _ahead(chances, allowed[improved], times[improved])
+        improved = adopt(times, actions, improved, greedy(ahead, actions[improved], FASTER), measure, 1.0)
     return times, actions
 
 
-def _improve(
-    chances: Any, allowed: Bools, times: Floats, actions: Actions, targets: NDArray[np.intp], sweeps: int
+def greedy(values: Floats, actions: Actions, factor: float) -> Actions:
+    """The actions `[n, s]` of least value `[n, s, a]`; old ones that are -1, or that gain too little by it, stay."""
+    current = np.take_along_axis(values, np.maximum(actions, 0)[:, :, None], axis=2)[:, :, 0]
+    gains = (actions >= 0) & (values.min(axis=2) < current * factor)
+    return np.where(gains, values.argmin(axis=2), actions).astype(np.int32)
+
+
+def adopt(
+    times: Floats,
+    actions: Actions,
+    targets: NDArray[np.intp],
+    proposed: Actions,
+    measure: Callable[[NDArray[np.intp], Actions], Floats],
+    sign: float,
 ) -> NDArray[np.intp]:
-    """Put faster policies in place; the targets that got one."""
-    faster = _greedy(chances, allowed[targets], times[targets], actions[targets], sweeps)
-    changed = (faster != actions[targets]).any(axis=1)
-    targets, faster = targets[changed], faster[changed]
-    measured = hitting_times(chances, targets, faster)
-    # The product of the times must fall, so rounding cannot lead the iteration in circles.
-    logs, former_logs = (np.log(np.maximum(found, 1.0)).sum(axis=1) for found in (measured, times[targets]))
-    shorter = logs < former_logs
-    targets = targets[shorter]
-    times[targets], actions[targets] = measured[shorter], faster[shorter]
-    return targets
+    """Put `proposed` policies `[n, s]` for some targets in place where they are faster, or slower if `sign` is -1.
 
-
-def _greedy(chances: Any, allowed: Bools, times: Floats, actions: Actions, sweeps: int) -> Actions:
-    """The best actions once `sweeps` of value iteration have lowered `times`; the old ones where they are as good.
-
-    Times of a policy that surely arrives only fall in a sweep, so the greedy policies surely arrive as well.
+    The targets that got one. The product of the times must fall, or grow, so rounding cannot lead in circles.
     """
-    for _ in range(sweeps):
-        times = np.minimum(times, _ahead(chances, allowed, times).min(axis=2))
-    ahead = _ahead(chances, allowed, times)
-    current = np.take_along_axis(ahead, np.maximum(actions, 0)[:, :, None], axis=2)[:, :, 0]
-    gains = (actions >= 0) & (ahead.min(axis=2) < current * (1.0 - GAIN_TOLERANCE))
-    return np.where(gains, ahead.argmin(axis=2), actions).astype(np.int32)
+    changed = (proposed != actions[targets]).any(axis=1)
+    targets, proposed = targets[changed], proposed[changed]
+    measured = measure(targets, proposed)
+    logs, former_logs = (np.log(np.maximum(steps, 1.0)).sum(axis=1) for steps in (measured, times[targets]))
+    better = sign * logs < sign * former_logs
+    targets = targets[better]
+    times[targets], actions[targets] = measured[better], proposed[better]
+    return targets
 
 
 def _ahead(chances: Any, allowed: Bools, times: Floats) -> Floats:

@@ -10,22 +10,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from amdp.arrays import (
-    Actions,
-    Bools,
-    Costs,
-    Floats,
-    Policies,
-    floats,
-    one_hot,
-    refuse,
-    require_distributions,
-    require_room,
-)
+from amdp.arrays import Actions, Costs, Floats, Policies, floats, refuse, require_distributions, require_room
 from amdp.errors import InvalidInput
 from amdp.kernels.sweeps import TIE_TOLERANCE
 from amdp.kernels.threads import multiply
-from amdp.model.dynamics import Sweep, read_only, require_places
+from amdp.model.dynamics import ConfidenceSet, Sweep, read_only, require_places
 from amdp.model.segments import Pairs, Segment, Shape
 from amdp.model.transitions import SingleKernel
 
@@ -33,7 +22,7 @@ WHOLE_SIMPLEX = 2.0  # no two distributions are further apart
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class L1Ball:
+class L1Ball(ConfidenceSet):
     """All kernels with `sum_y |p - center| <= radius` in every row; the rows of the last step are never read.
 
     With a `log_term` the ball moves and shrinks as segments are seen: `center` is the empirical mean of a row and
@@ -73,13 +62,8 @@ class L1Ball:
         """The ball that holds one kernel only."""
         return cls(kernel.dense().p, np.zeros(kernel.shape))
 
-    def __repr__(self) -> str:
-        steps, states, actions = self.shape
-        return f"L1Ball({steps} steps, {states} states, {actions} actions)"
-
     @property
     def shape(self) -> Shape:
-        """Steps, states, actions."""
         return self.center.shape[:3]
 
     def contains(self, kernel: SingleKernel, tolerance: float = 1e-12) -> bool:
@@ -92,12 +76,10 @@ class L1Ball:
         return np.stack([multiply(self._moved(h, row), row) for row in values])
 
     def cheapest(self, costs: Costs) -> Sweep:
-        """Backward induction for each of `costs` `[n, h, s, a]`."""
         free = np.full(costs.shape[:3], -1, dtype=np.int32)
         return self.follow(costs, free, np.zeros(len(costs)))
 
     def follow(self, costs: Costs, wanted: Actions, slack: Floats) -> Sweep:
-        """The backward sweep of given actions (-1: free); see `amdp.kernels.sweeps.follow`."""
         actions = np.empty(costs.shape[:3], dtype=np.int32)
         values, shortfall = np.empty(costs.shape[:3]), np.zeros(len(costs))
         later = np.zeros_like(costs[:, 0])
@@ -115,7 +97,6 @@ class L1Ball:
         return Sweep(actions, values, shortfall)
 
     def greatest_visits(self, policies: Policies, initial: int, pairs: Pairs) -> Floats:
-        """The greatest chance `[n, m]` of being at each pair."""
         require_places("pairs", "hsa", (pairs.steps, pairs.states, pairs.actions), self.shape)
         out = np.empty((len(policies), len(pairs.steps)))
         for m, (step, state, action) in enumerate(zip(pairs.steps, pairs.states, pairs.actions, strict=True)):
@@ -125,18 +106,6 @@ class L1Ball:
                 reach = -np.einsum("nsa,nsa->ns", policies[:, h], self.least_expectation(h, -reach))
             out[:, m] = policies[:, step, state, action] * reach[:, initial]
         return out
-
-    def meets(
-        self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], uniforms: Floats
-    ) -> Bools:
-        """Whether policy `i` visits pair `steps[i]` of the segment `[n]`: with the greatest chance."""
-        met = self.meets_all(actions, initial, segment, uniforms)
-        return met[np.arange(len(actions)), steps]
-
-    def meets_all(self, actions: Actions, initial: int, segment: Segment, uniforms: Floats) -> Bools:
-        """Whether each policy visits each pair of the segment `[n, m]`: with the greatest chances."""
-        chances = self.greatest_visits(one_hot(actions, self.shape[2]), initial, segment.pairs)
-        return uniforms[:, segment.start :] < chances
 
     def narrow(self, segment: Segment) -> Self:
         """The ball around the counts after one more segment."""
@@ -154,9 +123,6 @@ class L1Ball:
         center[row] = visits[row] / total[:, None]
         radius[row] = np.sqrt(2.0 * self.shape[1] * self.log_term / total)
         return replace(self, center=center, radius=radius, visits=visits)
-
-    def require_closed(self, initial: int) -> None:
-        """Nothing to refuse: the centers are distributions."""
 
     def _moved(self, h: int, values: Floats) -> Floats:
         """The rows `[s, a, y]` of the ball that make `values` `[y]` least in expectation."""

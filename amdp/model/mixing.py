@@ -19,11 +19,10 @@ from amdp.errors import InvalidInput
 from amdp.kernels.threads import multiply, one_thread
 from amdp.model.chains import rows_of
 from amdp.model.dynamics import read_only
-from amdp.model.hitting import hitting_times
+from amdp.model.hitting import SLOWER, adopt, greedy, hitting_times
 from amdp.model.transitions import SingleKernel
 
 OVERLAP_TOLERANCE = 1e-12  # two rows that share less than this share nothing
-GAIN_TOLERANCE = 1e-12  # relative: an action must take longer by more than this to count as slower
 SOLVE_TOLERANCE = 1e-9  # relative: factors that cannot prove this are replaced by an elimination
 LEAST_CONDITION = 1e-14  # a system with a smaller reciprocal condition number is singular to rounding
 GREATEST_NORM = 3.0  # of `Z`, the largest sum of a row, at most
@@ -165,29 +164,18 @@ def _avoided(rows: Floats) -> tuple[Bools, Actions]:
 
 def _slowest(rows: Floats, targets: NDArray[np.intp]) -> tuple[Floats, Actions]:
     """The longest expected times `[n, s]` until targets that every policy reaches, and policies that take them."""
-    states, _, _ = rows.shape
-    actions = np.zeros((len(targets), states), dtype=np.int32)
-    actions[np.arange(len(targets)), targets] = -1
-    times = _times(rows, targets, actions)
-    open_still = np.arange(len(targets))
-    while len(open_still):
-        slower = _slower(rows, times[open_still], actions[open_still])
-        changed = (slower != actions[open_still]).any(axis=1)
-        open_still, slower = open_still[changed], slower[changed]
-        measured = _times(rows, targets[open_still], slower)
-        # The product of the times must grow, so rounding cannot lead the iteration in circles.
-        grown = np.log(np.maximum(measured, 1.0)).sum(axis=1) > np.log(np.maximum(times[open_still], 1.0)).sum(axis=1)
-        open_still = open_still[grown]
-        times[open_still], actions[open_still] = measured[grown], slower[grown]
+    improved = np.arange(len(targets))
+    actions = np.zeros((len(targets), len(rows)), dtype=np.int32)
+    actions[improved, targets] = -1
+
+    def measure(numbers: NDArray[np.intp], policies: Actions) -> Floats:
+        return _times(rows, targets[numbers], policies)
+
+    times = measure(improved, actions)
+    while len(improved):
+        ahead = 1.0 + multiply(times[improved], rows.reshape(-1, len(rows)).T).reshape(-1, *rows.shape[:2])
+        improved = adopt(times, actions, improved, greedy(-ahead, actions[improved], SLOWER), measure, -1.0)
     return times, actions
-
-
-def _slower(rows: Floats, times: Floats, actions: Actions) -> Actions:
-    """The actions `[n, s]` that take longest; the old ones where they take as long."""
-    ahead = 1.0 + multiply(times, rows.reshape(-1, len(rows)).T).reshape(len(times), *rows.shape[:2])
-    current = np.take_along_axis(ahead, np.maximum(actions, 0)[:, :, None], axis=2)[:, :, 0]
-    slower = (actions >= 0) & (ahead.max(axis=2) > current * (1.0 + GAIN_TOLERANCE))
-    return np.where(slower, ahead.argmax(axis=2), actions).astype(np.int32)
 
 
 def _times(rows: Floats, targets: NDArray[np.intp], actions: Actions) -> Floats:

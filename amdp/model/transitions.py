@@ -32,7 +32,7 @@ from amdp.arrays import (
 from amdp.errors import InvalidInput
 from amdp.kernels.rows import DensePaths, DenseRows, Paths, SparsePaths, SparseRows
 from amdp.kernels.threads import multiply, one_thread
-from amdp.model.dynamics import CompiledDynamics, next_state_first, read_only
+from amdp.model.dynamics import CompiledDynamics, describe, next_state_first, read_only
 from amdp.model.segments import Pairs, Segment, Shape
 
 SPARSE_FORM = "give its non-zero entries only: SparseKernel, or data, indices and indptr in a file"
@@ -55,6 +55,9 @@ class SingleKernel(CompiledDynamics):
     def dense(self) -> "Kernel":
         """The same kernel with every entry written out."""
 
+    def __repr__(self) -> str:
+        return describe(self, "homogeneous, " if self.is_homogeneous else "")
+
     def occupancy(self, policies: Policies, initial: int) -> Occupancy:
         """Chance `[n, h, s, a]` that each policy is at a pair in a step."""
         steps, states, actions = self.shape
@@ -69,11 +72,9 @@ class SingleKernel(CompiledDynamics):
         return visits
 
     def greatest_visits(self, policies: Policies, initial: int, pairs: Pairs) -> Floats:
-        """The chance `[n, m]` of each pair: with one kernel there is only one."""
         return self.occupancy(policies, initial)[:, pairs.steps, pairs.states, pairs.actions]
 
     def narrow(self, segment: Segment) -> Self:
-        """Itself: the kernel is known."""
         return self
 
     @property
@@ -84,13 +85,11 @@ class SingleKernel(CompiledDynamics):
     def meets(
         self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], uniforms: Floats
     ) -> Bools:
-        """Whether policy `i` visits its pair of the segment `[n]`, on a simulated trajectory of its own."""
         met = np.empty(len(actions), dtype=bool)
         kernels.paths.meets(*self._simulated(actions, initial, segment), steps, uniforms, met)
         return met
 
     def meets_all(self, actions: Actions, initial: int, segment: Segment, uniforms: Floats) -> Bools:
-        """Whether each policy visits each pair of the segment `[n, m]`, on one simulated trajectory each."""
         met = np.empty((len(actions), len(segment.states)), dtype=bool)
         kernels.paths.meets_all(*self._simulated(actions, initial, segment), uniforms, met)
         return met
@@ -123,7 +122,6 @@ class SingleKernel(CompiledDynamics):
         return np.equal(sums, 0.0).reshape(states, actions)
 
     def require_closed(self, initial: int) -> None:
-        """Refuse a reachable place with an empty row."""
         steps = self.shape[0]
         distinct = range(min(1, steps - 1) if self.is_homogeneous else steps - 1)
         if not any(self.empty_rows(h).any() for h in distinct):
@@ -159,37 +157,28 @@ class Kernel(SingleKernel):
         """The same `p[s, a, y]` in each of `n_steps` steps, without a copy."""
         return cls(in_each_step("p", floats("p", p, "say"), n_steps))
 
-    def __repr__(self) -> str:
-        return _describe(self)
-
     @property
     def shape(self) -> Shape:
-        """Steps, states, actions."""
         return self.p.shape[:3]
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether all steps share one set of rows."""
         return len(self.p) == 1 or self.p.strides[0] == 0
 
     @cached_property
     def rows(self) -> DenseRows:
-        """The rows as the compiled sweeps read them."""
         return DenseRows(next_state_first(self.p[:1] if self.is_homogeneous else self.p))
 
     @cached_property
     def paths(self) -> DensePaths:
-        """Cumulative rows, from which trajectories are drawn."""
         distinct = self.p[:1] if self.is_homogeneous else self.p
         return DensePaths(np.cumsum(distinct, axis=-1).reshape(len(distinct), -1, distinct.shape[3]))
 
     def matrix(self, h: int) -> Floats:
-        """The rows of step `h`, `[s*a, y]`."""
         step: Floats = self.p[h]
         return step.reshape(-1, self.p.shape[3])
 
     def dense(self) -> "Kernel":
-        """Itself."""
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -225,24 +214,18 @@ class SparseKernel(SingleKernel):
         """The same rows `[s*a, y]` in each of `n_steps` steps."""
         return cls((matrix,), n_steps)
 
-    def __repr__(self) -> str:
-        return _describe(self)
-
     @property
     def shape(self) -> Shape:
-        """Steps, states, actions."""
         pairs, states = self.matrices[0].shape
         assert self.n_steps is not None
         return self.n_steps, states, pairs // states
 
     @property
     def is_homogeneous(self) -> bool:
-        """Whether all steps share one set of rows."""
         return len(self.matrices) == 1
 
     @cached_property
     def rows(self) -> SparseRows:
-        """The rows as the compiled sweeps read them."""
         offsets = np.cumsum([0, *(matrix.nnz for matrix in self.matrices[:-1])])
         return SparseRows(
             np.stack([matrix.indptr + offset for matrix, offset in zip(self.matrices, offsets, strict=True)]).astype(
@@ -254,18 +237,15 @@ class SparseKernel(SingleKernel):
 
     @cached_property
     def paths(self) -> SparsePaths:
-        """Cumulative rows, from which trajectories are drawn."""
         starts, successors, chances = self.rows
         cumulative = np.empty_like(chances)
         kernels.paths.cumulate(starts, chances, cumulative)
         return SparsePaths(starts, successors, cumulative)
 
     def matrix(self, h: int) -> Any:
-        """The rows of step `h`, `[s*a, y]`, CSR."""
         return self.matrices[0 if self.is_homogeneous else h]
 
     def dense(self) -> Kernel:
-        """The same kernel with every entry written out."""
         steps, states, actions = self.shape
         require_dense(len(self.matrices), states, actions, STAYS_SPARSE)
         written = [matrix.toarray().reshape(states, actions, states) for matrix in self.matrices]
@@ -305,9 +285,3 @@ def _refuse_entry(name: str, matrix: Any, bad: Bools, rule: str) -> None:
         row = np.searchsorted(matrix.indptr, k, side="right") - 1
         place = (*np.divmod(row, matrix.shape[0] // matrix.shape[1]), matrix.indices[k])
         raise InvalidInput(f"{name}{located('say', place)} = {matrix.data[k]:g}; it {rule}")
-
-
-def _describe(kernel: SingleKernel) -> str:
-    steps, states, actions = kernel.shape
-    kind = "homogeneous, " if kernel.is_homogeneous else ""
-    return f"{type(kernel).__name__}({kind}{steps} steps, {states} states, {actions} actions)"
