@@ -8,30 +8,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from amdp.kernels import entropy as entropy
-    from amdp.kernels import noise as noise
-    from amdp.kernels import paths as paths
-    from amdp.kernels import scores as scores
-    from amdp.kernels import search as search
-    from amdp.kernels import sweeps as sweeps
-    from amdp.kernels import switches as switches
-    from amdp.kernels import trials as trials
-    from amdp.kernels import visits as visits
-    from amdp.kernels import walks as walks
+    from amdp.kernels import entropy, noise, paths, scores, search, sweeps, switches, trials, visits, walks
+
+__all__ = ["entropy", "noise", "paths", "scores", "search", "sweeps", "switches", "trials", "visits", "walks"]
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name not in (
-        "entropy",
-        "noise",
-        "paths",
-        "scores",
-        "search",
-        "sweeps",
-        "switches",
-        "trials",
-        "visits",
-        "walks",
-    ):
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{name}")

@@ -23,5 +23,4 @@ between them; `tilting` finds a row of a box; `evaluation` goes from prices to p
 
 from amdp.kernels.entropy.box import prepare as prepare
 from amdp.kernels.entropy.judge import judge as judge
-from amdp.kernels.entropy.judge import judge_box as judge_box
 from amdp.kernels.entropy.newton import project as project

@@ -38,18 +38,13 @@ def carry(rows, h, mass, out):
 @inner
 def couple(rows, h, mass, here, later, flow, out, out_later):
     """Add `B' X B u` between the steps `h` and `h + 1`."""
-    chances = rows.chances[h if rows.chances.shape[0] > 1 else 0]
     actions = mass.size // here.size
-    _expect(chances, later, flow)
+    _expect(rows.chances[h if rows.chances.shape[0] > 1 else 0], later, flow)
     for s in range(here.size):
         for row in range(s * actions, (s + 1) * actions):
-            flow[row] = mass[row] * (here[s] - flow[row])
-            out[s] += flow[row]
-    for y in range(later.size):
-        total = 0.0
-        for row in range(flow.size):
-            total += chances[y, row] * flow[row]
-        out_later[y] -= total
+            flow[row] = mass[row] * (flow[row] - here[s])
+            out[s] -= flow[row]
+    carry(rows, h, flow, out_later)
 
 
 @inner

@@ -4,37 +4,20 @@ import numpy as np
 
 from amdp.kernels.entropy.common import entry
 from amdp.kernels.entropy.dynamics import carry, flow_rows
+from amdp.kernels.rows import BOX
 
 
 @entry
 def judge(given_rows, weights, log_point, initial, states, measure, log_measure):
-    """Objective and flow residual of a measure `[h, s*a]` over a kernel, from the measure alone."""
+    """Objective, flow residual and largest excess over a bound of a measure.
+
+    It is `[h, s*a, 1]` over a kernel, and `[h, s*a, y]` over a box, with the mass of the last step at `y = 0`.
+    """
     rows = flow_rows(given_rows)
-    steps, width = measure.shape
-    entering = np.zeros(states)
-    entering[initial] = 1.0
-    objective = 0.0
-    flow_residual = 0.0
-    for h in range(steps):
-        for row in range(width):
-            mass = measure[h, row]
-            cost = mass * (log_measure[h, row] - log_point[h, row] - 1.0)
-            objective += weights[h, row] + (cost if mass > 0.0 else 0.0)
-            entering[row // (width // states)] -= mass
-        for s in range(states):
-            flow_residual = max(flow_residual, abs(entering[s]))
-            entering[s] = 0.0
-        if h < steps - 1:
-            carry(rows, h, measure[h], entering)
-    return objective, flow_residual
-
-
-@entry
-def judge_box(lower, upper, weights, log_point, initial, measure, log_measure):
-    """Objective, flow residual and largest excess over a bound of a measure over a box."""
-    steps, width, states = measure.shape
+    steps, width, _ = measure.shape
     entering = np.zeros(states)
     leaving = np.zeros(states)
+    moved = np.empty(width)
     entering[initial] = 1.0
     objective = 0.0
     flow_residual = 0.0
@@ -42,19 +25,21 @@ def judge_box(lower, upper, weights, log_point, initial, measure, log_measure):
     for h in range(steps):
         last = h == steps - 1
         for row in range(width):
-            moved = 0.0
-            for y in range(1 if last else states):
+            moved[row] = 0.0
+            for y in range(1 if last else measure.shape[2]):
                 mass = measure[h, row, y]
-                moved += mass
+                moved[row] += mass
                 cost = mass * (log_measure[h, row, y] - log_point[h, row, y] - 1.0)
                 objective += weights[h, row, y] + (cost if mass > 0.0 else 0.0)
-            entering[row // (width // states)] -= moved
-            for y in range(0 if last else states):
+            entering[row // (width // states)] -= moved[row]
+            for y in range(0 if last or rows.kind != BOX else states):
                 mass = measure[h, row, y]
                 leaving[y] += mass
-                below = lower[h, row, y] * moved - mass
-                above = mass - upper[h, row, y] * moved
+                below = rows.box.lower[h, row, y] * moved[row] - mass
+                above = mass - rows.box.upper[h, row, y] * moved[row]
                 box_residual = max(box_residual, below, above)
+        if not last and rows.kind != BOX:
+            carry(rows, h, moved, leaving)
         for s in range(states):
             flow_residual = max(flow_residual, abs(entering[s]))
             entering[s] = leaving[s]

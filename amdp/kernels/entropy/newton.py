@@ -31,19 +31,12 @@ def project(given_rows, pairs, initial, reached, closed, starts, tolerance, enou
     """
     rows = flow_rows(given_rows)
     steps, states = prices.shape
-    by_pair = (steps, pairs.shape[1])
     actions = pairs.shape[1] // states
     if not closed and _has_holes(pairs, reached, actions):
         return np.inf, -1, 0
-    now = Iterate(
-        np.empty(by_pair),
-        np.empty(by_pair),
-        np.empty(by_pair),
-        np.empty((steps, states)),
-        np.empty((steps, states)),
-        np.empty((steps, states)),
-        np.empty((steps, states)),
-    )
+    by_pair, by_state = pairs.shape, prices.shape
+    policies = np.empty(by_pair), np.empty(by_pair), np.empty(by_pair)
+    now = Iterate(*policies, np.empty(by_state), np.empty(by_state), np.empty(by_state), np.empty(by_state))
     prices[:] = 0.0
     gap, iterations, dual_steps = solve(
         rows, pairs, initial, reached, starts, tolerance, enough, limit, exact, prices, now

@@ -11,15 +11,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from amdp.kernels.search import bounds as bounds
-    from amdp.kernels.search import chains as chains
-    from amdp.kernels.search import cycles as cycles
-    from amdp.kernels.search import lanes as lanes
-    from amdp.kernels.search import tables as tables
-    from amdp.kernels.search import trees as trees
+    from amdp.kernels.search import bounds, chains, cycles, lanes, tables, trees
+
+__all__ = ["bounds", "chains", "cycles", "lanes", "tables", "trees"]
 
 
 def __getattr__(name: str) -> ModuleType:
-    if name not in ("bounds", "chains", "cycles", "lanes", "tables", "trees"):
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return import_module(f"{__name__}.{name}")

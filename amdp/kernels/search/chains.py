@@ -271,34 +271,24 @@ def descend(rows, problem, allowed, policy):
 @_entry
 def scatter(number, allowed, policy):
     """Set `policy` to the allowed actions that a hash of `number` picks: a start that is the same in every run."""
-    states, n_actions = allowed.shape
     word = np.uint64(number) * np.uint64(0x9E3779B97F4A7C15) + np.uint64(0x1234567)
-    for s in range(states):
+    for s in range(allowed.shape[0]):
         word ^= word >> np.uint64(30)
         word *= np.uint64(0xBF58476D1CE4E5B9)
         word ^= word >> np.uint64(27)
         word *= np.uint64(0x94D049BB133111EB)
         word ^= word >> np.uint64(31)
-        choices = 0
-        for a in range(n_actions):
-            choices += allowed[s, a]
-        pick = np.int64((word >> np.uint64(11)) % np.uint64(max(1, choices)))
-        for a in range(n_actions):
-            if allowed[s, a]:
-                if pick == 0:
-                    policy[s] = a
-                pick -= 1
+        pick(allowed, s, np.int64((word >> np.uint64(11)) % np.uint64(max(1, width(allowed, s)))), policy)
 
 
 @_inner
-def choices(allowed, order, count, limit):
-    """How many policies differ at the reached states; `limit + 1` if more than that."""
-    total = 1
-    for i in range(count):
-        total *= width(allowed, order[i])
-        if total > limit:
-            return limit + 1
-    return total
+def pick(allowed, s, number, policy):
+    """Set `policy` at a state to the allowed action of that number, if there are so many."""
+    for a in range(allowed.shape[1]):
+        if allowed[s, a]:
+            if number == 0:
+                policy[s] = a
+            number -= 1
 
 
 @_inner

@@ -4,7 +4,7 @@ import numpy as np
 from numba import uintp
 
 from amdp.kernels.compiling import ANY_ORDER, entry, inner
-from amdp.kernels.search.chains import width
+from amdp.kernels.search.chains import pick, width
 from amdp.kernels.search.state import IN_LANES
 
 STEPS_BETWEEN_CHECKS = 8  # steps between two looks whether lanes have become stationary
@@ -42,8 +42,7 @@ def cheapest_lane(rows, problem, allowed, order, count, lanes, ceiling, policy, 
     for t in range(steps):
         if problem.halt[0] != 0:
             return np.inf
-        for q in range(chosen.shape[0]):
-            _multiply(chosen[q], law[chosen_from[q]], law[count + q], alive)
+        _split(chosen, chosen_from, law, count, alive)
         if t % STEPS_BETWEEN_CHECKS == STEPS_BETWEEN_CHECKS - 1:
             for lane in range(alive):
                 guess[lane] = total[lane]
@@ -68,8 +67,7 @@ def cheapest_lane(rows, problem, allowed, order, count, lanes, ceiling, policy, 
                 break
             if 4 * kept <= 3 * alive:
                 alive = _compact(moved, total, number, law, chosen, count, alive)
-                for q in range(chosen.shape[0]):
-                    _multiply(chosen[q], law[chosen_from[q]], law[count + q], alive)
+                _split(chosen, chosen_from, law, count, alive)
         for j in range(sources.size):
             prices[j] = problem.costs[t, source_pairs[j] // allowed.shape[1], source_pairs[j] % allowed.shape[1]]
         _combine(total, law, sources, prices, 0, sources.size, alive)
@@ -79,8 +77,7 @@ def cheapest_lane(rows, problem, allowed, order, count, lanes, ceiling, policy, 
                 new[y, lane] = 0.0
             _combine(new[y], law, edges, weights, starts[y], starts[y + 1], alive)
         law, new = new, law
-    for q in range(chosen.shape[0]):
-        _multiply(chosen[q], law[chosen_from[q]], law[count + q], alive)
+    _split(chosen, chosen_from, law, count, alive)
     for j in range(sources.size):
         prices[j] = problem.tails[steps, source_pairs[j]]
     _combine(total, law, sources, prices, 0, sources.size, alive)
@@ -114,9 +111,12 @@ def _combine(target, law, sources, weights, begin, end, count):
 
 
 @_inner
-def _multiply(first, second, out, count):
-    for lane in range(count):
-        out[uintp(lane)] = first[uintp(lane)] * second[uintp(lane)]
+def _split(chosen, chosen_from, law, count, alive):
+    """Split the law of each free state by actions: behind the `count` laws of states."""
+    for q in range(chosen.shape[0]):
+        choice, source, out = chosen[q], law[chosen_from[q]], law[count + q]
+        for lane in range(alive):
+            out[uintp(lane)] = choice[uintp(lane)] * source[uintp(lane)]
 
 
 @_inner
@@ -161,7 +161,7 @@ def _sources(allowed, order, count, lanes):
     q = 0
     for i in range(count):
         wide = width(allowed, order[i])
-        pick = 0
+        action_number = 0
         for a in range(n_actions):
             if allowed[order[i], a]:
                 sources[j] = i
@@ -170,10 +170,10 @@ def _sources(allowed, order, count, lanes):
                     sources[j] = count + q
                     chosen_from[q] = i
                     for lane in range(lanes):
-                        if (lane // repeat) % wide == pick:
+                        if (lane // repeat) % wide == action_number:
                             chosen[q, lane] = 1.0
                     q += 1
-                pick += 1
+                action_number += 1
                 j += 1
         repeat *= wide
     return sources, pairs, chosen, chosen_from
@@ -218,12 +218,6 @@ def _decode(allowed, order, count, number, policy):
     """The actions of lane `number`, counted over the allowed actions of the reached states; 0 elsewhere."""
     policy[:] = 0
     for i in range(count):
-        s = order[i]
-        wide = width(allowed, s)
-        pick = number % wide
+        wide = width(allowed, order[i])
+        pick(allowed, order[i], number % wide, policy)
         number //= wide
-        for a in range(allowed.shape[1]):
-            if allowed[s, a]:
-                if pick == 0:
-                    policy[s] = a
-                pick -= 1

@@ -8,7 +8,7 @@ import numpy as np
 
 from amdp.kernels.compiling import ANY_ORDER, entry, inner
 from amdp.kernels.search.bounds import bound, copy, list_pairs, mix
-from amdp.kernels.search.chains import choices, reached, width
+from amdp.kernels.search.chains import reached, width
 from amdp.kernels.search.lanes import cheapest_lane
 from amdp.kernels.search.state import (
     BOUNDS,
@@ -124,11 +124,10 @@ def _work_on(rows, problem, floors, tree, scales, coupled_depth, node, inherited
     steps = problem.costs.shape[0]
     while True:
         count = reached(rows, node.allowed, problem.initial, steps, node.order)
-        lanes = choices(node.allowed, node.order, count, problem.lanes)
-        if lanes <= problem.lanes:
-            return _try_all(rows, problem, tree, node, count, lanes)
-        used = list_pairs(node, count)
         size = _size(node, count)
+        if size <= problem.lanes:
+            return _try_all(rows, problem, tree, node, count, int(size))
+        used = list_pairs(node, count)
         if scales.size == 0 or not _worth_a_bound(tree, size):
             for p in range(used):
                 node.guesses[p] = 0.0
@@ -148,8 +147,9 @@ def _work_on(rows, problem, floors, tree, scales, coupled_depth, node, inherited
         removed = _strike_out(problem, tree, node, count, inherited, computed)
         if removed > 0:
             count = reached(rows, node.allowed, problem.initial, steps, node.order)
-            tries[EXCLUDED] += size - _size(node, count)
-            if removed * 8 >= used or choices(node.allowed, node.order, count, problem.lanes) <= problem.lanes:
+            left = _size(node, count)
+            tries[EXCLUDED] += size - left
+            if removed * 8 >= used or left <= problem.lanes:
                 inherited = lower
                 continue
         _branch(tree, node, count, used, inherited, computed)
@@ -188,7 +188,7 @@ def _strike_out(problem, tree, node, count, inherited, computed):
     n_actions = node.allowed.shape[1]
     removed = 0
     for i in range(count):
-        least = _least_term(node, i)
+        least = _least(node.terms, node.first[i], node.first[i + 1])
         for p in range(node.first[i], node.first[i + 1]):
             with_pair = max(inherited, computed + node.terms[p] - least)
             if with_pair >= tree.best[VALUE] - problem.slack:
@@ -199,11 +199,11 @@ def _strike_out(problem, tree, node, count, inherited, computed):
 
 
 @_inner
-def _least_term(node, i):
-    """The least that a pair of the reached state number `i` adds to the bound."""
+def _least(numbers, begin, end):
+    """The least of some numbers of an array."""
     least = np.inf
-    for p in range(node.first[i], node.first[i + 1]):
-        least = min(least, node.terms[p])
+    for p in range(begin, end):
+        least = min(least, numbers[p])
     return least
 
 
@@ -259,7 +259,7 @@ def _best_bound(rows, problem, floors, tree, scales, node, count, precision):
         mixing = tree.mixing[node.marks[MIXING_DEPTH]]
         total = bound(rows, problem, floors, node, count, mixing, scales[k], precision, tree.work)
         for i in range(count):
-            total += _least_term(node, i)
+            total += _least(node.terms, node.first[i], node.first[i + 1])
         if total > best:
             best = total
             node.marks[SCALE] = k
@@ -278,9 +278,7 @@ def _branch(tree, node, count, used, inherited, computed):
     """
     n_actions = node.allowed.shape[1]
     begin, end = _branching_state(node, count, used)
-    floor = np.inf
-    for p in range(begin, end):
-        floor = min(floor, node.terms[p])
+    floor = _least(node.terms, begin, end)
     # The most promising child goes last onto the pile, and so is worked on first.
     pushed = np.zeros(end - begin, dtype=np.bool_)
     for _ in range(end - begin):

@@ -109,13 +109,14 @@ class _NewtonProjector(Projector):
         )
         return Solution(prices, gap, iterations, dual_steps)
 
-    def _answer(
-        self, log_measure: Floats, solution: Solution, judged: tuple[float, float, float], began: float
-    ) -> Projection:
+    def _answer(self, rows: Arrays, point: Floats, log_measure: Floats, solution: Solution, began: float) -> Projection:
+        initial, states = self.domain.initial, self.domain.shape[1]
+        judged = kernels.entropy.judge(rows, np.exp(point), point, initial, states, np.exp(log_measure), log_measure)
         note = f"{solution.dual_steps} dual steps" if solution.dual_steps else ""
         report = Report("NewtonProjection", perf_counter() - began, solution.steps, note=note)
         status = status_of(solution.gap, len(log_measure), self.oracle.gap)
-        return Projection(log_measure, solution.prices, judged[0], solution.gap, judged[1], judged[2], status, report)
+        measure = log_measure.reshape(self.point_shape)
+        return Projection(measure, solution.prices, judged[0], solution.gap, judged[1], judged[2], status, report)
 
 
 class _KernelProjector(_NewtonProjector):
@@ -126,16 +127,15 @@ class _KernelProjector(_NewtonProjector):
         self._rows = _kernel_rows(domain.dynamics)
 
     def _projected(self, point: Floats, start: Floats | None, began: float) -> Projection:
-        steps, states, _ = point.shape
+        steps = len(point)
         log_measure = np.empty(point.shape)
-        given, by_pair, initial = point.reshape(steps, -1), log_measure.reshape(steps, -1), self.domain.initial
+        given, by_pair = point.reshape(steps, -1), log_measure.reshape(steps, -1)
         solution = self._solved(self._rows, given, self._reached, False, start, by_pair[..., None])
         if solution.steps < 0:
             weights = supported(self.domain, point)
             reached = np.asarray((weights > -inf).any(axis=-1))
             solution = self._solved(self._rows, weights.reshape(steps, -1), reached, True, start, by_pair[..., None])
-        judged = kernels.entropy.judge(self._rows, np.exp(given), given, initial, states, np.exp(by_pair), by_pair)
-        return self._answer(log_measure, solution, (*judged, 0.0), began)
+        return self._answer(self._rows, given[..., None], by_pair[..., None], solution, began)
 
 
 class _BoxProjector(_NewtonProjector):
@@ -163,10 +163,7 @@ class _BoxProjector(_NewtonProjector):
         log_measure = np.empty(self._flat)
         flow = BOX, _NOT_DENSE, _NOT_SPARSE, given
         solution = self._solved(flow, pairs, np.asarray(usable.any(axis=(2, 3))), True, start, log_measure)
-        judged = kernels.entropy.judge_box(
-            rows.lower, rows.upper, np.exp(point), point, self.domain.initial, np.exp(log_measure), log_measure
-        )
-        return self._answer(log_measure.reshape(self.point_shape), solution, judged, began)
+        return self._answer(flow, point, log_measure, solution, began)
 
     def _proved(self, point: Floats, start: Floats | None, began: float) -> Projection:
         """Where masses are too small for the compiled sums, the plain certificate has to agree."""
