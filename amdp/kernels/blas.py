@@ -1,7 +1,6 @@
 """The linear algebra library: when it would take more than one thread, and the call that says how many.
 
-numpy and scipy bring one OpenBLAS each, or share one. Its number of threads belongs to the process. Other libraries
-(MKL, Accelerate, BLIS, OpenBLAS on OpenMP or before 0.3.27) are not looked for: they go on as they are.
+numpy and scipy bring one OpenBLAS each, or share one. `threads` says which libraries are looked for.
 """
 
 import ctypes
@@ -25,16 +24,16 @@ Setter = Any  # a C function `int -> int`: sets the number of threads, and retur
 def setter(module: str) -> Setter | None:
     """That of the library which a module multiplies with; None if it is another than OpenBLAS."""
     for library in _libraries(Path(str(import_module(module).__file__))):
-        found, kind = _symbol(library, "openblas_set_num_threads_local"), _symbol(library, "openblas_get_parallel")
-        if found is not None and kind is not None and kind() == _OWN_THREADS:
-            found.argtypes, found.restype = [ctypes.c_int], ctypes.c_int
-            return found
+        call, kind = _symbol(library, "openblas_set_num_threads_local"), _symbol(library, "openblas_get_parallel")
+        if call is not None and kind is not None and kind() == _OWN_THREADS:
+            call.argtypes, call.restype = [ctypes.c_int], ctypes.c_int
+            return call
     return None
 
 
-def address(found: Setter) -> int:
+def address(function: Setter) -> int:
     """The memory address of a C function."""
-    return ctypes.cast(found, ctypes.c_void_p).value or 0
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
 def _libraries(extension: Path) -> Iterator[ctypes.PyDLL]:

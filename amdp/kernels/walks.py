@@ -67,7 +67,7 @@ def cheapest(following, costs, lengths, starts, bounds):
     ahead = np.empty((longest + 1, states))
     choices = np.zeros((longest, states), np.int64)
     known = np.zeros(bounds.shape, np.bool_)
-    found = np.empty((2, 0), np.int64)
+    walk = np.empty((2, 0), np.int64)
     best = np.inf
     while True:
         low, at, begin = best, -1, -1
@@ -76,18 +76,17 @@ def cheapest(following, costs, lengths, starts, bounds):
                 if not known[i, c] and bounds[i, c] < low:
                     low, at, begin = bounds[i, c], i, c
         if at < 0:
-            return found, best
+            return walk, best
         length = lengths[at]
         bounds[at, begin] = _cheapest_from(following, costs, length, starts[begin], ahead, choices)
         known[at, begin] = True
         if bounds[at, begin] < best:
             best = bounds[at, begin]
-            found = np.empty((2, length), np.int64)
+            walk = np.empty((2, length), np.int64)
             s = starts[begin]
             for j in range(length):
                 a = choices[j, s]
-                found[0, j] = s
-                found[1, j] = a
+                walk[0, j], walk[1, j] = s, a
                 s = following[s, a]
 
 
@@ -130,16 +129,16 @@ def draw(following, costs, rate, length, start, uniforms):
     ahead = np.empty((length + 1, following.shape[0]))
     _toward(following, costs, rate, length, np.int64(0), length, start, ahead)
     row = length * (length - 1) // 2
-    found = np.empty((2, length), np.int64)
+    walk = np.empty((2, length), np.int64)
     chances = np.empty(n_actions)
     s = start
     for j in range(length):
         for a in range(n_actions):
             chances[a] = np.exp(ahead[j + 1, following[s, a]] - rate * costs[row + j, s, a] - ahead[j, s])
-        found[0, j] = s
-        found[1, j] = _pick(np.cumsum(chances), uniforms[j])
-        s = following[s, found[1, j]]
-    return found
+        walk[0, j] = s
+        walk[1, j] = _pick(np.cumsum(chances), uniforms[j])
+        s = following[s, walk[1, j]]
+    return walk
 
 
 @_entry

@@ -3,9 +3,7 @@
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from amdp.arrays import (
-    require_index,
-)
+from amdp.arrays import require_index
 from amdp.errors import InvalidInput
 from amdp.model.dynamics import Dynamics
 from amdp.model.segments import Shape

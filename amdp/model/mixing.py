@@ -76,16 +76,16 @@ def mixing(kernel: SingleKernel) -> Mixing:
 
 def require_mixing(kernel: SingleKernel) -> Mixing:
     """The mixing of a kernel in which any two rows overlap; refuse others, naming two that do not."""
-    found = mixing(kernel)
-    if found.contraction >= 1.0 - OVERLAP_TOLERANCE:
-        assert found.apart is not None
-        (s, a), (y, b) = found.apart
+    measured = mixing(kernel)
+    if measured.contraction >= 1.0 - OVERLAP_TOLERANCE:
+        assert measured.apart is not None
+        (s, a), (y, b) = measured.apart
         raise InvalidInput(
             f"the rows p[s={s}, a={a}] and p[s={y}, a={b}] do not overlap, so some policy may never forget where it "
             "started (mixing time inf); give all rows a state in common, or use a learner for communicating worlds: "
             "ftpl-infinite"
         )
-    return found
+    return measured
 
 
 # --- where all policies come by ---------------------------------------------------------------------------------------

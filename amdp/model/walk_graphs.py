@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from amdp import kernels
@@ -114,28 +115,27 @@ class WalkGraph:
         return len(self.following)
 
     @cached_property
+    def _moves(self) -> NDArray[np.float32]:
+        """Whether some action leads from one state to another, `[s, y]`."""
+        moves = np.zeros((self.states, self.states), dtype=np.float32)
+        moves[np.arange(self.states)[:, None], self.following] = 1.0
+        return moves
+
+    @cached_property
     def classes(self) -> Whole:
         """The cyclic class `[s]` of each state: the step, modulo the period, in which it can be visited."""
-        depth = np.full(self.states, -1)
-        depth[self.initial] = 0
-        border = [self.initial]
-        for s in border:  # grows while it is read: breadth first
-            for y in np.unique(self.following[s]):
-                if depth[y] < 0:
-                    depth[y] = depth[s] + 1
-                    border.append(int(y))
-        return depth % self.period
+        depth = scipy.sparse.csgraph.shortest_path(self._moves, unweighted=True, indices=self.initial)
+        classes: Whole = depth.astype(np.int64) % self.period
+        return classes
 
     @cached_property
     def critical(self) -> int:
         """The critical length `d`: from every state, every closed walk can be reached within `d` steps."""
-        moves = np.zeros((self.states, self.states), dtype=np.float32)
-        moves[np.arange(self.states)[:, None], self.following] = 1.0
         sizes = np.bincount(self.classes)
         reached, length = np.eye(self.states, dtype=np.float32), 0
         # A class that is reached in full stays so: each of its states has a predecessor in the class before.
         while (reached.sum(axis=1) != sizes[(self.classes + length) % self.period]).any():
-            reached, length = np.minimum(multiply(reached, moves), 1.0), length + 1
+            reached, length = np.minimum(multiply(reached, self._moves), 1.0), length + 1
         return length
 
     def closing(self, longest: int | None = None) -> Closing:

@@ -102,12 +102,9 @@ def pose(costs, kept, tails, spans, peaks):
     flat_sums = sums.reshape(width)
     flat_peaks = peaks.reshape(width)
     parts = np.empty((SPAN_CHUNK // SPAN_BLOCK, width))
-    for q in range(width):
-        flat_peaks[q] = 0.0
-    for i in range(n):
-        spans[i, head] = spans[i, head + 1] = 0.0
-        for p in range(pairs):
-            tails[i, head, p] = 0.0
+    peaks[:] = 0.0
+    spans[:, head:] = 0.0
+    tails[:, head] = 0.0
     end = steps
     while end > head + 2:
         begin = max(head + 2, end - SPAN_CHUNK)
@@ -163,8 +160,7 @@ def _span(numbers):
 @_merged
 def move(rows, n_actions, policy, law, new):
     """The next law of a policy into `new`; by how much it differs from `law`."""
-    for s in range(law.size):
-        new[s] = 0.0
+    new[:] = 0.0
     for s in range(law.size):
         if law[s] > 0.0:
             spread(rows, s * n_actions + policy[s], law[s], new)

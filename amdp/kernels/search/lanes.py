@@ -9,7 +9,6 @@ from amdp.kernels.search.state import IN_LANES
 
 STEPS_BETWEEN_CHECKS = 8  # steps between two looks whether lanes have become stationary
 
-# Sums of a row may be taken in any order: the compiler then adds several entries at once.
 _entry = entry(ANY_ORDER, nogil=True)
 _inner = inner(ANY_ORDER)
 
@@ -185,10 +184,8 @@ def _edges(rows, order, count, sources, pairs):
 
     States that come within reach after the last step only are left out: no law gets there.
     """
-    n_states = order.size
-    place = np.empty(n_states, dtype=np.int64)
-    for s in range(n_states):
-        place[s] = -1
+    place = np.empty(order.size, dtype=np.int64)
+    place[:] = -1
     for i in range(count):
         place[order[i]] = i
     starts = np.zeros(count + 1, dtype=np.int64)

@@ -6,7 +6,6 @@ from numba import uintp
 from amdp.kernels.compiling import ANY_ORDER, entry
 from amdp.kernels.search.chains import move
 
-# Sums of a row may be taken in any order: the compiler then adds several entries at once.
 _entry = entry(ANY_ORDER, nogil=True)
 
 

@@ -7,25 +7,10 @@ these lead to are ever branched on.
 import numpy as np
 
 from amdp.kernels.compiling import ANY_ORDER, entry, inner
+from amdp.kernels.search import state
 from amdp.kernels.search.bounds import bound, copy, list_pairs, mix
 from amdp.kernels.search.chains import reached, width
 from amdp.kernels.search.lanes import cheapest_lane
-from amdp.kernels.search.state import (
-    BOUNDS,
-    CLOSED_BOUND,
-    COMPUTED,
-    DEPTH,
-    EXCLUDED,
-    IN_BOUNDS,
-    IN_LANES,
-    MIXING_DEPTH,
-    NODES,
-    OPEN,
-    SCALE,
-    TRIED,
-    VALUE,
-    new_node,
-)
 
 CHEAP_BOUND = 0.02  # a bound that takes less of the work of trying all policies of a node is always computed
 RETRY_NODES = 64  # nodes after which a bound that did not pay is tried again
@@ -35,7 +20,7 @@ LONG_STEPS = 2000  # with more steps, the scale that averages nothing is tried a
 
 _entry = entry(ANY_ORDER, nogil=True)
 _inner = inner(ANY_ORDER)
-_new_node = _inner(new_node)
+_new_node = _inner(state.new_node)
 
 
 @_entry
@@ -47,12 +32,11 @@ def list_closed(rows, n_actions, initial, steps, limit, policies, halt):
     states = (rows.starts.shape[1] - 1) // n_actions
     allowed = np.zeros((states, n_actions), dtype=np.bool_)
     chosen = np.empty(states, dtype=np.int64)
-    for s in range(states):
-        chosen[s] = -1
+    chosen[:] = -1
     order = np.empty(states, dtype=np.int64)
     path = np.empty(states, dtype=np.int64)
     depth = 0
-    found = 0
+    listed = 0
     while halt[0] == 0:
         count = reached(rows, allowed, initial, steps, order)
         branch = -1
@@ -64,12 +48,12 @@ def list_closed(rows, n_actions, initial, steps, limit, policies, halt):
             path[depth] = branch
             depth += 1
         else:
-            if found < policies.shape[0]:
+            if listed < policies.shape[0]:
                 for s in range(states):
-                    policies[found, s] = chosen[s]
-            found += 1
-            if found > limit:
-                return found
+                    policies[listed, s] = chosen[s]
+            listed += 1
+            if listed > limit:
+                return listed
         while depth > 0:
             s = path[depth - 1]
             if chosen[s] >= 0:
@@ -81,8 +65,8 @@ def list_closed(rows, n_actions, initial, steps, limit, policies, halt):
             chosen[s] = -1
             depth -= 1
         if depth == 0:
-            return found
-    return found
+            return listed
+    return listed
 
 
 @_entry
@@ -90,23 +74,23 @@ def grow(rows, problem, floors, tree, scales, coupled_depth, max_nodes):
     """Work on up to `max_nodes` open nodes, as long as there is time; without `scales` no bounds are computed."""
     node = _new_node(np.empty(problem.costs.shape[1:], np.bool_))
     for _ in range(max_nodes):
-        if tree.counts[OPEN] == 0 or problem.halt[0] != 0:
+        if tree.counts[state.OPEN] == 0 or problem.halt[0] != 0:
             return
         inherited = _take_last(tree, node)
-        if inherited >= tree.best[VALUE] - problem.slack:
-            tree.best[CLOSED_BOUND] = min(tree.best[CLOSED_BOUND], inherited)
+        if inherited >= tree.best[state.VALUE] - problem.slack:
+            tree.best[state.CLOSED_BOUND] = min(tree.best[state.CLOSED_BOUND], inherited)
         elif not _work_on(rows, problem, floors, tree, scales, coupled_depth, node, inherited):
-            tree.counts[OPEN] += 1
-            tree.counts[NODES] -= 1
+            tree.counts[state.OPEN] += 1
+            tree.counts[state.NODES] -= 1
             return
 
 
 @_inner
 def _take_last(tree, node):
     """Take the last open node off the pile; the bound that it inherited."""
-    tree.counts[OPEN] -= 1
-    tree.counts[NODES] += 1
-    last = tree.counts[OPEN]
+    tree.counts[state.OPEN] -= 1
+    tree.counts[state.NODES] += 1
+    last = tree.counts[state.OPEN]
     for s in range(node.allowed.shape[0]):
         for a in range(node.allowed.shape[1]):
             node.allowed[s, a] = tree.allowed[last, s, a]
@@ -139,16 +123,16 @@ def _work_on(rows, problem, floors, tree, scales, coupled_depth, node, inherited
             return False
         lower = max(inherited, computed)
         tries = tree.tries[int(np.log2(size))]
-        tries[COMPUTED] += 1.0
-        if lower >= tree.best[VALUE] - problem.slack:
-            tree.best[CLOSED_BOUND] = min(tree.best[CLOSED_BOUND], lower)
-            tries[EXCLUDED] += size
+        tries[state.COMPUTED] += 1.0
+        if lower >= tree.best[state.VALUE] - problem.slack:
+            tree.best[state.CLOSED_BOUND] = min(tree.best[state.CLOSED_BOUND], lower)
+            tries[state.EXCLUDED] += size
             return True
         removed = _strike_out(problem, tree, node, count, inherited, computed)
         if removed > 0:
             count = reached(rows, node.allowed, problem.initial, steps, node.order)
             left = _size(node, count)
-            tries[EXCLUDED] += size - left
+            tries[state.EXCLUDED] += size - left
             if removed * 8 >= used or left <= problem.lanes:
                 inherited = lower
                 continue
@@ -160,13 +144,13 @@ def _work_on(rows, problem, floors, tree, scales, coupled_depth, node, inherited
 def _try_all(rows, problem, tree, node, count, lanes):
     """Evaluate all policies of a small node; False if there was no time."""
     paid = cheapest_lane(
-        rows, problem, node.allowed, node.order, count, lanes, tree.best[VALUE], node.policy, tree.work
+        rows, problem, node.allowed, node.order, count, lanes, tree.best[state.VALUE], node.policy, tree.work
     )
     if problem.halt[0] != 0:
         return False
-    tree.counts[TRIED] += lanes
-    if paid < tree.best[VALUE]:
-        tree.best[VALUE] = paid
+    tree.counts[state.TRIED] += lanes
+    if paid < tree.best[state.VALUE]:
+        tree.best[state.VALUE] = paid
         copy(node.policy, tree.policy, node.policy.size)
     return True
 
@@ -174,11 +158,11 @@ def _try_all(rows, problem, tree, node, count, lanes):
 @_inner
 def _computed_bound(rows, problem, floors, tree, scales, coupled_depth, node, count, inherited):
     """The bound of a node, with its mixing worked out anew where that is due; the scale is kept for its children."""
-    depth = node.marks[DEPTH]
-    if node.marks[MIXING_DEPTH] < 0 or (depth <= coupled_depth and node.marks[MIXING_DEPTH] < depth):
-        node.marks[MIXING_DEPTH] = depth
+    depth = node.marks[state.DEPTH]
+    if node.marks[state.MIXING_DEPTH] < 0 or (depth <= coupled_depth and node.marks[state.MIXING_DEPTH] < depth):
+        node.marks[state.MIXING_DEPTH] = depth
         mix(rows, problem.initial, node, count, tree.mixing[depth], tree.work, problem.halt)
-    precision = min(tree.best[VALUE] - inherited, 1.0) * 0.01
+    precision = min(tree.best[state.VALUE] - inherited, 1.0) * 0.01
     return _best_bound(rows, problem, floors, tree, scales, node, count, precision)
 
 
@@ -191,9 +175,9 @@ def _strike_out(problem, tree, node, count, inherited, computed):
         least = _least(node.terms, node.first[i], node.first[i + 1])
         for p in range(node.first[i], node.first[i + 1]):
             with_pair = max(inherited, computed + node.terms[p] - least)
-            if with_pair >= tree.best[VALUE] - problem.slack:
+            if with_pair >= tree.best[state.VALUE] - problem.slack:
                 node.allowed[node.order[i], node.pairs[p] % n_actions] = False
-                tree.best[CLOSED_BOUND] = min(tree.best[CLOSED_BOUND], with_pair)
+                tree.best[state.CLOSED_BOUND] = min(tree.best[state.CLOSED_BOUND], with_pair)
                 removed += 1
     return removed
 
@@ -222,16 +206,16 @@ def _worth_a_bound(tree, size):
 
     Work is counted in products, not in seconds, so that a search takes the same way in every run.
     """
-    if tree.counts[TRIED] == 0 or tree.counts[BOUNDS] == 0:
+    if tree.counts[state.TRIED] == 0 or tree.counts[state.BOUNDS] == 0:
         return True
-    price = tree.work[IN_BOUNDS] / tree.counts[BOUNDS]
-    trial = tree.work[IN_LANES] / LANE_SPEED / tree.counts[TRIED]
+    price = tree.work[state.IN_BOUNDS] / tree.counts[state.BOUNDS]
+    trial = tree.work[state.IN_LANES] / LANE_SPEED / tree.counts[state.TRIED]
     if price <= CHEAP_BOUND * size * trial:
         return True
     tries = tree.tries[int(np.log2(size))]
-    if tries[COMPUTED] < TRIAL_BOUNDS or tree.counts[NODES] % RETRY_NODES == 0:
+    if tries[state.COMPUTED] < TRIAL_BOUNDS or tree.counts[state.NODES] % RETRY_NODES == 0:
         return True
-    return price * tries[COMPUTED] <= trial * tries[EXCLUDED]
+    return price * tries[state.COMPUTED] <= trial * tries[state.EXCLUDED]
 
 
 @_inner
@@ -240,29 +224,29 @@ def _best_bound(rows, problem, floors, tree, scales, node, count, precision):
 
     The node keeps the scale, and the terms and guesses of its bound.
     """
-    at = node.marks[SCALE]
+    at = node.marks[state.SCALE]
     low = at
     high = at
     if at < 0:
         low, high = 0, scales.size - 1
-    elif node.marks[DEPTH] <= 2 or tree.counts[NODES] % 4 == 0:
+    elif node.marks[state.DEPTH] <= 2 or tree.counts[state.NODES] % 4 == 0:
         low, high = max(0, at - 1), min(scales.size - 1, at + 1)
     used = node.first[count]
     best = -np.inf
-    node.marks[SCALE] = low
+    node.marks[state.SCALE] = low
     kept_terms = np.empty(used)
     kept_guesses = np.empty(used)
     for k in range(low, high + 1):
         if k == 0 and low < high and problem.costs.shape[0] > LONG_STEPS and at > 0:
             continue
-        tree.counts[BOUNDS] += 1
-        mixing = tree.mixing[node.marks[MIXING_DEPTH]]
+        tree.counts[state.BOUNDS] += 1
+        mixing = tree.mixing[node.marks[state.MIXING_DEPTH]]
         total = bound(rows, problem, floors, node, count, mixing, scales[k], precision, tree.work)
         for i in range(count):
             total += _least(node.terms, node.first[i], node.first[i + 1])
         if total > best:
             best = total
-            node.marks[SCALE] = k
+            node.marks[state.SCALE] = k
             copy(node.terms, kept_terms, used)
             copy(node.guesses, kept_guesses, used)
     copy(kept_terms, node.terms, used)
@@ -325,13 +309,13 @@ def _branching_state(node, count, used):
 def _push_child(tree, node, pair, lower):
     """Open the node that takes the action of a pair at its state, and allows elsewhere what its parent does."""
     states, n_actions = node.allowed.shape
-    place = tree.counts[OPEN]
+    place = tree.counts[state.OPEN]
     child = tree.allowed[place]
     for s in range(states):
         for a in range(n_actions):
             child[s, a] = node.allowed[s, a] and (s != pair // n_actions or a == pair % n_actions)
     tree.bounds[place] = lower
-    tree.marks[place, DEPTH] = node.marks[DEPTH] + 1
-    tree.marks[place, MIXING_DEPTH] = node.marks[MIXING_DEPTH]
-    tree.marks[place, SCALE] = node.marks[SCALE]
-    tree.counts[OPEN] = place + 1
+    tree.marks[place, state.DEPTH] = node.marks[state.DEPTH] + 1
+    tree.marks[place, state.MIXING_DEPTH] = node.marks[state.MIXING_DEPTH]
+    tree.marks[place, state.SCALE] = node.marks[state.SCALE]
+    tree.counts[state.OPEN] = place + 1
