@@ -7,7 +7,7 @@ See docs/stationary-oracles.md for the mathematics.
 import numpy as np
 
 from amdp.kernels.compiling import ANY_ORDER, entry, inner
-from amdp.kernels.search.chains import expected, spread
+from amdp.kernels.search.chains import copy, expected, spread
 from amdp.kernels.search.state import IN_BOUNDS
 
 MOST_SWEEPS = 256  # of value iteration in the constant tail, and again of the damped kind
@@ -138,9 +138,9 @@ def mix(rows, initial, node, count, mixing, work, halt):
     new = np.empty((states, states))
     left = np.empty((states, 2))
     right = np.empty((states, 2))
+    apart[:] = new[:] = 1.0
     for s in range(states):
-        for y in range(states):
-            apart[s, y] = new[s, y] = 0.0 if s == y else 1.0
+        apart[s, s] = new[s, s] = 0.0
     worst = 1.0
     k = 0
     while True:
@@ -304,8 +304,8 @@ def bound(rows, problem, floors, node, count, mixing, scale, precision, work):
     n_blocks = _blocks(steps, mixing, scale, ends)
     window = ends[n_blocks - 2] if n_blocks > 1 else 0
     means = np.empty(used)
-    for p in range(used):
-        node.terms[p] = node.guesses[p] = 0.0
+    node.terms[:used] = 0.0
+    node.guesses[:used] = 0.0
     # the constant tail
     _average(problem.tails, window, steps, pairs, used, means)
     error = _averaging_error(problem.tails, window, steps, pairs, used, means, mixing)
@@ -398,10 +398,3 @@ def _charge(rows, floors, node, count, extra, residues, middle, initial):
         for p in range(first[i], first[i + 1]):
             terms[p] += late_steps * floors.late[s] * residues[p]
             guesses[p] += middle * max(law[s], floors.late[s]) * residues[p]
-
-
-@_inner
-def copy(source, target, count):
-    """The first `count` entries; a loop, since assignments of whole arrays take seconds to compile."""
-    for p in range(count):
-        target[p] = source[p]

@@ -4,7 +4,7 @@ import numpy as np
 from numba import uintp
 
 from amdp.kernels.compiling import ANY_ORDER, entry, inner
-from amdp.kernels.search.chains import pick, width
+from amdp.kernels.search.chains import copy, pick, width
 from amdp.kernels.search.state import IN_LANES
 
 STEPS_BETWEEN_CHECKS = 8  # steps between two looks whether lanes have become stationary
@@ -35,17 +35,16 @@ def cheapest_lane(rows, problem, allowed, order, count, lanes, ceiling, policy, 
     best = ceiling
     winner = -1
     alive = lanes
+    law[0] = 1.0
     for lane in range(lanes):
-        law[0, lane] = 1.0
         number[lane] = lane
     for t in range(steps):
         if problem.halt[0] != 0:
             return np.inf
         _split(chosen, chosen_from, law, count, alive)
         if t % STEPS_BETWEEN_CHECKS == STEPS_BETWEEN_CHECKS - 1:
-            for lane in range(alive):
-                guess[lane] = total[lane]
-                moved[lane] = 0.0
+            copy(total, guess, alive)
+            moved[:alive] = 0.0
             for j in range(sources.size):
                 prices[j] = problem.tails[t, source_pairs[j]]
             _combine(guess, law, sources, prices, 0, sources.size, alive)
@@ -72,8 +71,7 @@ def cheapest_lane(rows, problem, allowed, order, count, lanes, ceiling, policy, 
         _combine(total, law, sources, prices, 0, sources.size, alive)
         work[IN_LANES] += alive * (sources.size + edges.size)
         for y in range(count):
-            for lane in range(alive):
-                new[y, lane] = 0.0
+            new[y, :alive] = 0.0
             _combine(new[y], law, edges, weights, starts[y], starts[y + 1], alive)
         law, new = new, law
     _split(chosen, chosen_from, law, count, alive)
@@ -196,8 +194,7 @@ def _edges(rows, order, count, sources, pairs):
     for i in range(count):
         starts[i + 1] += starts[i]
     filled = np.empty(count, dtype=np.int64)
-    for i in range(count):
-        filled[i] = starts[i]
+    copy(starts, filled, count)
     edges = np.empty(starts[count], dtype=np.int64)
     weights = np.empty(starts[count])
     for j in range(pairs.size):

@@ -8,8 +8,8 @@ import numpy as np
 
 from amdp.kernels.compiling import ANY_ORDER, entry, inner
 from amdp.kernels.search import state
-from amdp.kernels.search.bounds import bound, copy, list_pairs, mix
-from amdp.kernels.search.chains import reached, width
+from amdp.kernels.search.bounds import bound, list_pairs, mix
+from amdp.kernels.search.chains import copy, reached, width
 from amdp.kernels.search.lanes import cheapest_lane
 
 CHEAP_BOUND = 0.02  # a bound that takes less of the work of trying all policies of a node is always computed
@@ -49,8 +49,7 @@ def list_closed(rows, n_actions, initial, steps, limit, policies, halt):
             depth += 1
         else:
             if listed < policies.shape[0]:
-                for s in range(states):
-                    policies[listed, s] = chosen[s]
+                copy(chosen, policies[listed], states)
             listed += 1
             if listed > limit:
                 return listed
@@ -94,8 +93,7 @@ def _take_last(tree, node):
     for s in range(node.allowed.shape[0]):
         for a in range(node.allowed.shape[1]):
             node.allowed[s, a] = tree.allowed[last, s, a]
-    for k in range(3):
-        node.marks[k] = tree.marks[last, k]
+    copy(tree.marks[last], node.marks, 3)
     return tree.bounds[last]
 
 
@@ -113,9 +111,8 @@ def _work_on(rows, problem, floors, tree, scales, coupled_depth, node, inherited
             return _try_all(rows, problem, tree, node, count, int(size))
         used = list_pairs(node, count)
         if scales.size == 0 or not _worth_a_bound(tree, size):
-            for p in range(used):
-                node.guesses[p] = 0.0
-                node.terms[p] = 0.0
+            node.guesses[:used] = 0.0
+            node.terms[:used] = 0.0
             _branch(tree, node, count, used, inherited, inherited)
             return True
         computed = _computed_bound(rows, problem, floors, tree, scales, coupled_depth, node, count, inherited)
