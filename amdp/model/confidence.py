@@ -16,7 +16,7 @@ from amdp import kernels
 from amdp.arrays import Bools, Floats, Policies, floats, located, refuse, require_index, require_room
 from amdp.errors import EmptyConfidenceSet, InvalidInput
 from amdp.kernels.rows import IntervalRows
-from amdp.model.dynamics import CompiledDynamics, ConfidenceSet, describe, next_state_first, read_only, require_places
+from amdp.model.dynamics import CompiledDynamics, ConfidenceSet, by_row, next_state_first, read_only, require_places
 from amdp.model.segments import Pairs, Segment, Shape
 from amdp.model.transitions import Kernel, SingleKernel
 
@@ -90,8 +90,7 @@ class BernsteinBox(CompiledDynamics, ConfidenceSet):
     @classmethod
     def vacuous(cls, shape: Shape, radius: Radius | None = None) -> Self:
         """Every kernel: what is known before the first episode."""
-        steps, states, actions = shape
-        size = (steps, states, actions, states)
+        size = (*shape, shape[1])
         _require_room(size)
         return cls(np.zeros(size), np.ones(size), None, radius)
 
@@ -118,7 +117,7 @@ class BernsteinBox(CompiledDynamics, ConfidenceSet):
         return cls(lower, upper, counts, radius)
 
     def __repr__(self) -> str:
-        return f"{describe(self)[:-1]}, {self.fallbacks} fallbacks)"
+        return f"{super().__repr__()[:-1]}, {self.fallbacks} fallbacks)"
 
     @property
     def shape(self) -> Shape:
@@ -167,33 +166,19 @@ class BernsteinBox(CompiledDynamics, ConfidenceSet):
         """
         if self.radius is None or len(segment.states) < 2:
             return self
-        assert self.visits is not None
-        seen = self._entries(segment)
-        rows, visits = seen // self.shape[1], self.visits.copy()
-        visits.reshape(-1)[seen] += 1
-        newest_lower, newest_upper = _interval(_by_row(visits)[rows], self.radius)
+        visits, rows = self.counted(segment)
+        newest_lower, newest_upper = _interval(by_row(visits)[rows], self.radius)
         lower, upper = self.lower.copy(), self.upper.copy()
-        row_lower = np.maximum(_by_row(lower)[rows], newest_lower)
-        row_upper = np.minimum(_by_row(upper)[rows], newest_upper)
+        row_lower = np.maximum(by_row(lower)[rows], newest_lower)
+        row_upper = np.minimum(by_row(upper)[rows], newest_upper)
         empty = _is_empty(row_lower, row_upper)
         row_lower[empty], row_upper[empty] = newest_lower[empty], newest_upper[empty]
-        _by_row(lower)[rows], _by_row(upper)[rows] = row_lower, row_upper
+        by_row(lower)[rows], by_row(upper)[rows] = row_lower, row_upper
         fallbacks = self.fallbacks + int(np.count_nonzero(empty))
         return self._sound(lower=read_only(lower), upper=read_only(upper), visits=visits, fallbacks=fallbacks)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BernsteinBox, (self.lower, self.upper, self.visits, self.radius, self.fallbacks)
-
-    def _entries(self, segment: Segment) -> NDArray[np.intp]:
-        """The transitions of a segment as places `[m]` in flat arrays; one a step, so none stands there twice."""
-        at = np.arange(segment.start, segment.stop - 1)
-        seen = (at, segment.states[:-1], segment.actions[:-1], segment.states[1:])
-        sizes = (*self.shape, self.shape[1])
-        try:
-            return np.asarray(np.ravel_multi_index(seen, sizes))
-        except ValueError:
-            require_places("segment", "hsay", seen, sizes)
-            raise
 
     def _sound(self, **changes: Any) -> Self:
         """The same box but for changes that need no check: to check all rows takes longer than to narrow a few."""
@@ -234,11 +219,6 @@ def _interval(counts: NDArray[np.int64], radius: Radius) -> tuple[Floats, Floats
     mean = counts / np.maximum(1, total)
     half_width = np.where(total > 0, radius(mean, total.astype(np.float64)), 1.0)
     return np.maximum(0.0, mean - half_width), np.minimum(1.0, mean + half_width)
-
-
-def _by_row(array: NDArray[Any]) -> NDArray[Any]:
-    """A view `[hsa, y]` of a whole array `[h, s, a, y]`."""
-    return array.reshape(-1, array.shape[-1])
 
 
 def _is_empty(lower: Floats, upper: Floats) -> Bools:

@@ -110,6 +110,8 @@ class CompiledDynamics(Dynamics):
 class ConfidenceSet(Dynamics):
     """Kernels that data have not ruled out: a trial meets a pair with the greatest chance that any of them allows."""
 
+    visits: NDArray[np.int64] | None  # [h, s, a, y], transitions seen so far
+
     def meets(
         self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], uniforms: Floats
     ) -> Bools:
@@ -124,6 +126,20 @@ class ConfidenceSet(Dynamics):
     def meets_all(self, actions: Actions, initial: int, segment: Segment, uniforms: Floats) -> Bools:
         chances = self.greatest_visits(one_hot(actions, self.shape[2]), initial, segment.pairs)
         return uniforms[:, segment.start :] < chances
+
+    def counted(self, segment: Segment) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+        """The visits `[h, s, a, y]` with those of a segment added, and the rows `[m]` that it visited, none twice."""
+        assert self.visits is not None
+        at = np.arange(segment.start, segment.stop - 1)
+        seen = (at, segment.states[:-1], segment.actions[:-1], segment.states[1:])
+        try:
+            places = np.asarray(np.ravel_multi_index(seen, self.visits.shape))
+        except ValueError:
+            require_places("segment", "hsay", seen, self.visits.shape)
+            raise
+        visits = self.visits.copy()
+        visits.reshape(-1)[places] += 1
+        return visits, places // self.shape[1]
 
     def require_closed(self, initial: int) -> None:
         """Nothing to refuse: every row holds a distribution."""
@@ -150,6 +166,11 @@ def read_only(array: Floats) -> Floats:
     view = array.view()
     view.flags.writeable = False
     return view
+
+
+def by_row(array: NDArray[Any]) -> NDArray[Any]:
+    """A view `[hsa, y]` of a whole array `[h, s, a, y]`."""
+    return array.reshape(-1, array.shape[-1])
 
 
 def next_state_first(rows: Floats) -> Floats:

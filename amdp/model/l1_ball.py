@@ -14,7 +14,7 @@ from amdp.arrays import Actions, Costs, Floats, Policies, floats, refuse, requir
 from amdp.errors import InvalidInput
 from amdp.kernels.sweeps import TIE_TOLERANCE
 from amdp.kernels.threads import multiply
-from amdp.model.dynamics import ConfidenceSet, Sweep, read_only, require_places
+from amdp.model.dynamics import ConfidenceSet, Sweep, by_row, read_only, require_places
 from amdp.model.segments import Pairs, Segment, Shape
 from amdp.model.transitions import SingleKernel
 
@@ -111,17 +111,12 @@ class L1Ball(ConfidenceSet):
         """The ball around the counts after one more segment."""
         if self.log_term is None or len(segment.states) < 2:
             return self
-        assert self.visits is not None
-        steps, states, actions = (axis[:-1] for axis in segment.places)
-        seen = (steps, states, actions, segment.states[1:])
-        require_places("segment", "hsay", seen, self.visits.shape)
-        visits = self.visits.copy()
-        np.add.at(visits, seen, 1)
-        row = (steps, states, actions)
-        total = visits[row].sum(axis=-1)
+        visits, rows = self.counted(segment)
+        counts = by_row(visits)[rows]
+        total = counts.sum(axis=-1)
         center, radius = self.center.copy(), self.radius.copy()
-        center[row] = visits[row] / total[:, None]
-        radius[row] = np.sqrt(2.0 * self.shape[1] * self.log_term / total)
+        by_row(center)[rows] = counts / total[:, None]
+        radius.reshape(-1)[rows] = np.sqrt(2.0 * self.shape[1] * self.log_term / total)
         return replace(self, center=center, radius=radius, visits=visits)
 
     def _moved(self, h: int, values: Floats) -> Floats:

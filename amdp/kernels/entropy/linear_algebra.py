@@ -27,13 +27,14 @@ def exact_step(rows, now, blocks, couplings, scratch, u):
     steps, states = u.shape
     root = np.zeros((steps, states))
     for h in range(steps):
-        block = blocks[h]
         for y in range(states):
             if now.chance[h, y] > TINY:
                 root[h, y] = 1.0 / np.sqrt(now.chance[h, y])
+    blocks[:] = 0.0
+    for h in range(steps):
+        block = blocks[h]
+        for y in range(states):
             u[h, y] *= root[h, y]
-            if h == 0:
-                block[y, : y + 1] = 0.0
             block[y, y] += 1.0
         if h > 0:
             _eliminate(blocks[h - 1], couplings[h - 1], block)
@@ -43,10 +44,6 @@ def exact_step(rows, now, blocks, couplings, scratch, u):
                 u[h, y] -= dot(couplings[h - 1], y, u, h - 1, states)
             u[h, y] = (u[h, y] - dot(block, y, u, h, y)) / block[y, y]
         if h < steps - 1:
-            for y in range(states):
-                blocks[h + 1, y, : y + 1] = 0.0
-                if now.chance[h + 1, y] > TINY:
-                    root[h + 1, y] = 1.0 / np.sqrt(now.chance[h + 1, y])
             assemble(rows, h, now.mass[h], root[h], root[h + 1], scratch, blocks[h + 1], couplings[h])
     for h in range(steps - 1, -1, -1):
         if h < steps - 1:

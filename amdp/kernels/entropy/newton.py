@@ -38,6 +38,7 @@ def project(given_rows, pairs, initial, reached, closed, starts, tolerance, enou
     policies = np.empty(by_pair), np.empty(by_pair), np.empty(by_pair)
     now = Iterate(*policies, np.empty(by_state), np.empty(by_state), np.empty(by_state), np.empty(by_state))
     prices[:] = 0.0
+    log_measure[:] = -np.inf
     gap, iterations, dual_steps = solve(
         rows, pairs, initial, reached, starts, tolerance, enough, limit, exact, prices, now
     )
@@ -47,8 +48,6 @@ def project(given_rows, pairs, initial, reached, closed, starts, tolerance, enou
                 prices[h, s] = 0.0
         for row in range(pairs.shape[1]):
             pair = now.log_chance[h, row // actions] + now.log_policy[h, row]
-            for y in range(log_measure.shape[2]):
-                log_measure[h, row, y] = -np.inf
             log_measure[h, row, 0] = pair
             if rows.kind == BOX and h < steps - 1 and pair > -np.inf:
                 box.write_row(rows.box, h, row, pair, prices[h + 1], log_measure[h, row])
