@@ -2,10 +2,10 @@
 
 - `transitions`: transition kernels, dense and sparse.
 - `dynamics`: what an oracle asks of a kernel, or of a set of kernels.
-- `domains`: the policies that are chosen from, Markov or stationary; `evaluation`: their occupancy measures and values.
+- `domains`: the policies that are chosen from, Markov or stationary; `evaluation`: occupancy, values, least visits.
 - `confidence` and `l1_ball`: sets of kernels that data have not ruled out.
 - `segments`: parts of a trajectory; `chains`: state distributions of stationary policies.
-- `connectivity`, `hitting`, `mixing`, `coverage`: diameter, period, hitting times, mixing time, least visit chances.
+- `connectivity`, `hitting`, `mixing`: diameter, period, hitting times, mixing time, least shares of steps.
 - `walk_graphs`: closed walks of deterministic kernels; `entrance`: an initial distribution instead of a state.
 
 New dynamics follow `dynamics.Dynamics`. Ready worlds are in `amdp.instances`.

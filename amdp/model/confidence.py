@@ -193,7 +193,7 @@ class BernsteinBox(CompiledDynamics, ConfidenceSet):
         if played.shape[1:] != self.shape:
             raise InvalidInput(f"policies has shape {played.shape}; the box asks for (n, *{self.shape})")
         out = np.empty((len(policies), len(pairs.steps)))
-        kernels.visits.extreme_visits(self.rows, played, initial, pairs.steps, pairs.states, pairs.actions, sign, out)
+        kernels.policies.extreme_visits(self.rows, played, initial, pairs.steps, pairs.states, pairs.actions, sign, out)
         return out
 
 

@@ -1,4 +1,6 @@
-"""Exact evaluation of policies: occupancy forward, values backward, batched over policies."""
+"""Exact evaluation of policies: occupancy forward, values backward, and the least visit chances over all policies."""
+
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,6 +47,36 @@ def evaluate(domain: Domain, actions: NDArray[np.integer], costs: Costs) -> Floa
     as_they_are = np.full(len(paid), -np.inf)
     swept = domain.dynamics.follow(paid, chosen.astype(np.int32, copy=False), as_they_are)
     return swept.values[:, 0, domain.initial]
+
+
+class LeastVisited(NamedTuple):
+    """The step and state with the least visit chance over all policies, of those that can be reached."""
+
+    chance: float
+    step: int
+    state: int
+
+
+def least_visited(kernel: SingleKernel, initial: int = 0) -> LeastVisited:
+    """The least of `least_chances` over the steps and states that some policy can reach; the first one of a tie."""
+    chances = np.where(kernel.reachable(initial), least_chances(kernel, initial), np.inf)
+    step, state = np.unravel_index(int(np.argmin(chances)), chances.shape)
+    return LeastVisited(float(chances[step, state]), int(step), int(state))
+
+
+def least_chances(kernel: SingleKernel, initial: int = 0) -> Floats:
+    """The least chance `[h, s]`, over all policies, of being in a state at a step.
+
+    For one target the policy that avoids it best is found by backward induction: `f[x] = min_a E[f(y)]`.
+    """
+    steps, states, _ = kernel.shape
+    chances = np.empty((steps, states))
+    for step in range(steps):
+        reach = np.eye(states)  # [target, state]
+        for h in reversed(range(step)):
+            reach = kernel.least_expectation(h, reach).min(axis=-1)
+        chances[step] = reach[:, initial]
+    return chances
 
 
 def _require_shape(name: str, array: np.ndarray, expected: tuple[int, ...]) -> None:

@@ -8,7 +8,7 @@ from numpy.testing import assert_allclose
 from worlds import KINDS, all_policies, random_kernel, seeds, shapes
 
 from amdp import Kernel, one_hot
-from amdp.model.coverage import least_chances, least_visited
+from amdp.model.evaluation import least_chances, least_visited
 
 
 @given(kind=st.sampled_from(KINDS), shape=shapes(steps=3, states=3, actions=2), seed=seeds)

@@ -156,7 +156,7 @@ def costs_to_go(dynamics: Dynamics, policy: Policies, costs: Floats, dilation: f
         if table.shape != dynamics.shape:
             raise InvalidInput(f"{name} has shape {table.shape}; the dynamics have {dynamics.shape}")
     scores = np.array(costs, order="C")
-    kernels.scores.add_costs_to_come(rows, np.ascontiguousarray(policy), dilation, scores)
+    kernels.policies.add_costs_to_come(rows, np.ascontiguousarray(policy), dilation, scores)
     return scores
 
 

@@ -38,9 +38,9 @@ from amdp.algorithms.policy_optimization.critics import (
 )
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
-from amdp.model.coverage import least_visited
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import Dynamics
+from amdp.model.evaluation import least_visited
 from amdp.model.segments import Segment
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import describe

@@ -8,8 +8,8 @@ from amdp.algorithms.policy_optimization.critics import DilatedBonus, Evaluation
 from amdp.algorithms.policy_optimization.learners import PolicyOptimization, require_episodes
 from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
-from amdp.model.coverage import least_visited
 from amdp.model.domains import Domain
+from amdp.model.evaluation import least_visited
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import describe

@@ -1,16 +1,35 @@
-"""Extreme visit chances over interval rows, compiled (Comp-UOB of Jin et al. 2020, and its minimum)."""
+"""Given policies over any rows, compiled: costs to go of every action, and extreme visit chances over intervals."""
 
 import numpy as np
 
 from amdp.kernels.compiling import FUSED, entry, inner
-from amdp.kernels.sweeps import sort, spend
+from amdp.kernels.sweeps import expect, sort, spend
 
 _entry = entry(FUSED)
 _inner = inner(FUSED)
 
 
+@_entry
+def add_costs_to_come(rows, policy, dilation, scores):
+    """`Q[h] += dilation * least expectation of <pi[h+1], Q[h+1]>`, backward; `scores` `[h, s, a]` begin as costs."""
+    steps, states, n_actions = scores.shape
+    order = np.arange(states)
+    values = np.empty(states)
+    later = np.empty(states * n_actions)
+    for h in range(steps - 2, -1, -1):
+        for s in range(states):
+            total = 0.0
+            for a in range(n_actions):
+                total += policy[h + 1, s, a] * scores[h + 1, s, a]
+            values[s] = total
+        expect(rows, h, values, order, later)
+        for s in range(states):
+            for a in range(n_actions):
+                scores[h, s, a] += dilation * later[s * n_actions + a]
+
+
 @_inner
-def extreme_reach(rows, policy, initial, step, state, sign, order, now):
+def _extreme_reach(rows, policy, initial, step, state, sign, order, now):
     """Extreme chance, over all kernels in the rows, that `policy` `[h, s, a]` is at `state` in `step`.
 
     `sign` is -1 for the greatest and 1 for the least; `order` and `now` are scratch, one entry a state.
@@ -38,7 +57,10 @@ def extreme_reach(rows, policy, initial, step, state, sign, order, now):
 
 @_entry
 def extreme_visits(rows, policies, initial, steps, states, actions, sign, out):
-    """Extreme visit chance `[n, m]` of each pair; neighbours at the same step and state share the work."""
+    """Extreme visit chance `[n, m]` of each pair: Comp-UOB of Jin et al. 2020, and its minimum.
+
+    Neighbours at the same step and state share the work.
+    """
     n_states = policies.shape[2]
     order = np.arange(n_states)
     now = np.empty(n_states)
@@ -46,5 +68,5 @@ def extreme_visits(rows, policies, initial, steps, states, actions, sign, out):
         reach = 0.0
         for m in range(steps.size):
             if m == 0 or steps[m] != steps[m - 1] or states[m] != states[m - 1]:
-                reach = extreme_reach(rows, policies[i], initial, steps[m], states[m], sign, order, now)
+                reach = _extreme_reach(rows, policies[i], initial, steps[m], states[m], sign, order, now)
             out[i, m] = policies[i, steps[m], states[m], actions[m]] * reach
