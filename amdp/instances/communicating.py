@@ -21,7 +21,7 @@ from amdp.instances.base import (
     require_count,
     shrunk,
 )
-from amdp.model.entrance import entrance
+from amdp.model.chains import entrance
 from amdp.model.transitions import Kernel, require_dense
 
 WAIT = 0

@@ -4,9 +4,9 @@
 - `dynamics`: what an oracle asks of a kernel, or of a set of kernels.
 - `domains`: the policies that are chosen from, Markov or stationary; `evaluation`: occupancy, values, least visits.
 - `confidence` and `l1_ball`: sets of kernels that data have not ruled out.
-- `segments`: parts of a trajectory; `chains`: state distributions of stationary policies.
+- `segments`: parts of a trajectory; `chains`: state distributions of stationary policies, initial distributions.
 - `connectivity`, `hitting`, `mixing`: diameter, period, hitting times, mixing time, least shares of steps.
-- `walk_graphs`: closed walks of deterministic kernels; `entrance`: an initial distribution instead of a state.
+- `walk_graphs`: closed walks of deterministic kernels.
 
 New dynamics follow `dynamics.Dynamics`. Ready worlds are in `amdp.instances`.
 """

@@ -1,19 +1,22 @@
 """The Markov chains of stationary policies: where they are after any number of steps.
 
 `mu_pi^t` is the law of the pair at step `t` if policy `pi` was followed from the initial state at step 0.
+For an initial distribution instead, `entrance` adds an initial state from which all actions lead there.
 """
 
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from amdp import kernels
-from amdp.arrays import Actions, Floats, Policies, one_hot
+from amdp.arrays import Actions, Floats, Policies, floats, one_hot, require_distributions
+from amdp.errors import InvalidInput
 from amdp.kernels import blas
 from amdp.kernels.threads import one_thread
 from amdp.model.domains import StationaryPolicies
 from amdp.model.segments import Pairs
-from amdp.model.transitions import STAYS_SPARSE, SingleKernel, require_dense
+from amdp.model.transitions import STAYS_SPARSE, Kernel, SingleKernel, require_dense
 
 PART_NUMBERS = 4_000_000  # chances that are held together
 
@@ -79,3 +82,35 @@ def _laws_by_parts(
     for low in range(0, len(actions), size):
         part = slice(low, low + size)
         yield part, laws(chains(rows, one_hot(actions[part], domain.shape[2])), domain.initial, start, stop)
+
+
+def entrance(kernel: SingleKernel, start: ArrayLike) -> Kernel:
+    """The kernel with one more state, the last, from which all actions lead to the law `start` `[s]`."""
+    steps, states, actions = kernel.shape
+    law = floats("start", start, "s")
+    require_distributions("start", law[None], "ns")
+    if len(law) != states:
+        raise InvalidInput(f"start has {len(law)} entries; the kernel has {states} states")
+    require_dense(1, states + 1, actions)
+    rows = np.zeros((states + 1, actions, states + 1))
+    rows[:states, :, :states] = rows_of(kernel)
+    rows[states, :, :states] = law
+    return Kernel.homogeneous(rows, steps)
+
+
+def start_mass(domain: StationaryPolicies) -> float:
+    """The least mass `alpha` that the law after an entrance has on a state; refused where it is 0."""
+    rows, last = rows_of(domain.dynamics), domain.shape[1] - 1
+    if domain.initial != last or last == 0 or domain.shape[0] < 2:
+        raise InvalidInput(
+            f"initial = {domain.initial} starts at a point, with no mass elsewhere; give the start a law: see entrance"
+        )
+    if rows[:, :, last].any():
+        s, a = (int(i) for i in np.argwhere(rows[:, :, last])[0])
+        raise InvalidInput(f"pair (s={s}, a={a}) leads back to the entrance, state {last}; nobody may return")
+    law = rows[last, 0, :last]
+    if (rows[last, :, :last] != law).any():
+        raise InvalidInput(f"the actions of the entrance, state {last}, lead to different laws; they must be alike")
+    if law.min() <= 0.0:
+        raise InvalidInput(f"the start has no mass on state {int(law.argmin())}; every state needs some")
+    return float(law.min())

@@ -23,9 +23,9 @@ from amdp.game.loop import ArenaGame, play
 from amdp.game.seeding import Streams
 from amdp.instances import waiting_ring
 from amdp.losses import uniform
+from amdp.model.chains import entrance
 from amdp.model.confidence import BernsteinBox, Radius
 from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
-from amdp.model.entrance import entrance
 from amdp.model.l1_ball import L1Ball
 from amdp.model.segments import Segment
 from amdp.model.transitions import Kernel

@@ -21,9 +21,8 @@ from amdp.algorithms.task import Task
 from amdp.arrays import Actions, Floats, one_hot
 from amdp.errors import InvalidInput
 from amdp.kernels.threads import multiply
-from amdp.model.chains import chains, laws, rows_of
+from amdp.model.chains import chains, laws, rows_of, start_mass
 from amdp.model.domains import StationaryPolicies
-from amdp.model.entrance import start_mass
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Planner, PlanningOracle, Status, bind
 

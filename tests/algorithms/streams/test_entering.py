@@ -23,8 +23,7 @@ from amdp.game.arenas import Stepwise
 from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
-from amdp.model.chains import chains, laws
-from amdp.model.entrance import entrance, start_mass
+from amdp.model.chains import chains, entrance, laws, start_mass
 from amdp.model.segments import Place, Step
 
 ON = ALWAYS_ON.argmax(axis=1).astype(np.int32)
