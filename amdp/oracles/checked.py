@@ -82,7 +82,7 @@ class _Watcher(Planner):
             self._reject(f"{what}[{i}] = {claimed[i]:.12g}, but {but} {found[i]:.12g}")
 
     def _reject(self, reason: str) -> None:
-        raise CertificateRejected(f"{type(self._inside.oracle).__name__}: {reason}")
+        raise CertificateRejected(f"{self._inside.name}: {reason}")
 
 
 def provable_bound(domain: Domain, values: Floats, costs: Costs) -> Floats:

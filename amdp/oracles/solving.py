@@ -78,7 +78,7 @@ class SolverPlanner(Planner):
         solved = [self._solved(checked[i : i + 1]) for i in range(len(checked))]
         answers = [one.answer for one in solved]
         report = Report(
-            type(self.oracle).__name__,
+            self.name,
             perf_counter() - began,
             iterations=sum(answer.iterations for answer in answers),
             rebuilds=sum(one.rebuilds for one in solved),

@@ -34,5 +34,5 @@ class _Sweeper(Planner):
         shaped = self.shaped(costs)
         sweep = self.domain.dynamics.cheapest(shaped)
         objective = sweep.values[:, 0, self.domain.initial].copy()
-        report = Report("BackwardInduction", perf_counter() - began)
+        report = Report(self.name, perf_counter() - began)
         return Plans(sweep.actions, objective, objective, Status.OPTIMAL, sweep.values, report, shaped.shape[3])

@@ -33,7 +33,7 @@ class MarkovEnumerator(Planner):
         paid = size_of(self.domain, best, evaluate(self.domain, best, checked), checked)
         sweep = settle(self.domain, checked, best, TIE_TOLERANCE * paid)
         objective = sweep.values[:, 0, self.domain.initial].copy()
-        report = Report("Enumeration", perf_counter() - began, nodes=self._count * len(checked))
+        report = Report(self.name, perf_counter() - began, nodes=self._count * len(checked))
         return Plans(sweep.actions, objective, objective.copy(), Status.OPTIMAL, sweep.values, report, checked.shape[3])
 
     def _best(self, cost: Costs) -> Actions:

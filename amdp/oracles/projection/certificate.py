@@ -23,7 +23,7 @@ from amdp.model.confidence import EMPTY_TOLERANCE, BernsteinBox
 from amdp.model.domains import MarkovPolicies
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Report, Status
-from amdp.oracles.projection.base import Projection
+from amdp.oracles.projection.base import Projection, log_sum
 
 FAR = 1e5  # logarithms beyond this have lost digits that count
 Positions = NDArray[np.integer]
@@ -175,7 +175,7 @@ def certified(domain: MarkovPolicies, log_point: Floats, prices: Floats, report:
 
 def state_chances(log_measure: Floats) -> Floats:
     """The logarithms `[h, s]` of the state chances of a measure."""
-    return _log_sum(log_measure.reshape(*log_measure.shape[:2], -1))
+    return log_sum(log_measure.reshape(*log_measure.shape[:2], -1))
 
 
 def soft_prices(domain: MarkovPolicies, weights: Floats) -> Floats:
@@ -192,7 +192,7 @@ def prices_for(domain: MarkovPolicies, weights: Floats, log_chance: Floats) -> F
     prices = np.zeros((steps + 1, states))
     for h in reversed(range(steps)):
         phi, _ = _relax(rule, h, weights[h], prices[h + 1], last=h == steps - 1)
-        total = _log_sum(-phi)
+        total = log_sum(-phi)
         met = (total > -np.inf) & (log_chance[h] > -np.inf)
         prices[h, met] = log_chance[h, met] - total[met]
     return prices[:-1]
@@ -267,7 +267,7 @@ def tilted(log_weights: Floats, lower: Floats, upper: Floats) -> Floats:
     free = ~out & (turns[0] <= before) & (turns[1] >= after) & (turns[0] < turns[1])
     fixed = np.where(free | out, 0.0, np.exp(np.where(turns[1] <= before, high, low))).sum(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        wanted = np.log(np.maximum(0.0, 1.0 - fixed)) - _log_sum(np.where(free, weights, -np.inf))[..., None]
+        wanted = np.log(np.maximum(0.0, 1.0 - fixed)) - log_sum(np.where(free, weights, -np.inf))[..., None]
     shift = np.clip(np.where(free.any(axis=-1, keepdims=True), wanted, before), before, after)
     # The sum of weight and shift rounds where both are large: what is free is divided by its own total once more.
     total = np.exp(np.where(free, weights + shift, -np.inf)).sum(axis=-1, keepdims=True)
@@ -338,7 +338,7 @@ def _backward(rule: Moves, weights: Floats, prices: Floats) -> tuple[Floats, Flo
         phi, entries = _relax(rule, h, weights[h], np.zeros(states) if last else prices[h + 1], last=last)
         least = phi.min(axis=-1, keepdims=True)
         least[np.isinf(least)] = 0.0  # no action: every share is zero
-        shares = _log_sum(least - phi)
+        shares = log_sum(least - phi)
         log_total[h] = shares - least[:, 0]
         log_policy[h] = least - phi - np.where(np.isneginf(shares), 0.0, shares)[:, None]
         found.insert(0, entries)
@@ -359,15 +359,6 @@ def _ending(weights: Floats) -> Bools:
     if weights.ndim == 3:
         usable[..., 1:] = False
     return np.asarray(usable)
-
-
-def _log_sum(values: Floats) -> Floats:
-    """`log sum exp` over the last axis."""
-    top = values.max(axis=-1, keepdims=True)
-    shift = np.where(np.isneginf(top), 0.0, top)
-    with np.errstate(divide="ignore"):
-        result: Floats = np.log(np.exp(values - shift).sum(axis=-1)) + shift[..., 0]
-    return result
 
 
 def _grouped_log_sum(group: Positions, values: Floats, size: int) -> Floats:

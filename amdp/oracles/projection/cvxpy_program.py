@@ -86,7 +86,7 @@ class _CvxpyProjector(Projector):
             with np.errstate(divide="ignore"):
                 candidates.append(prices_for(self.domain, weights, np.log(chances)))
         note = "" if status == "optimal" else status
-        report = Report(type(self.oracle).__name__, 0.0, program.iterations, solver=program.name, note=note)
+        report = Report(self.name, 0.0, program.iterations, solver=program.name, note=note)
         found = [self._certified(point, weights, each, report) for each in candidates]
         best = min(found, key=lambda each: each.gap if each.gap == each.gap else inf)
         proved = status_of(best.gap, len(point), self.oracle.gap)

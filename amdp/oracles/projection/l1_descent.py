@@ -22,12 +22,11 @@ from amdp.errors import InvalidInput
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.l1_ball import L1Ball
 from amdp.oracles.base import Report, Status
-from amdp.oracles.projection.base import Projection, Projector, status_of
+from amdp.oracles.projection.base import Projection, Projector, shares, status_of
 from amdp.oracles.solving import require_limits
 
-FAINT_LOG_RANGE = (
-    600.0  # priced weights below exp(-600) of the largest of their row are raised to that, which lowers the bound
-)
+# Priced weights below exp(-600) of the largest of their row are raised to that, which lowers the bound.
+FAINT_LOG_RANGE = 600.0
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ class _L1Projector(Projector):
             options={"maxiter": self.oracle.iterations, "maxcor": 30, "ftol": 0.0, "gtol": 1e-10},
         )
         prices = found.x.reshape(point.shape[:2])
-        report = Report(type(self.oracle).__name__, perf_counter() - began, int(found.nit))
+        report = Report(self.name, perf_counter() - began, int(found.nit))
         return self._proved(point, prices, report).require(Status.OPTIMAL)
 
     def _proved(self, point: Floats, prices: Floats, report: Report) -> Projection:
@@ -146,11 +145,11 @@ class _L1Projector(Projector):
             else:
                 phi = -point[h, :, :, 0]
             here = prices[h][:, None] - phi
-            policy[h] = _shares(-phi)
+            policy[h] = shares(-phi)
             if h == 0:  # all mass is in the initial state, whose price cancels
                 here = np.where(np.arange(states)[:, None] == self.domain.initial, -phi, -np.inf)
             value += float(scipy.special.logsumexp(here))
-            mass = _shares(here.reshape(-1)).reshape(here.shape)
+            mass = shares(here.reshape(-1)).reshape(here.shape)
             if h > 0:
                 slope[h] += mass.sum(axis=-1)
             if h < steps - 1:
@@ -179,7 +178,7 @@ class _L1Projector(Projector):
 
 def nearest_rows(log_weights: Floats, center: Floats, radius: Floats) -> Floats:
     """The rows of a ball that are nearest, in relative entropy, to weights given as logarithms `[..., y]`."""
-    free = _shares(_raised(log_weights))
+    free = shares(_raised(log_weights))
     inside = np.abs(free - center).sum(axis=-1) <= radius
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(free > 0.0, center / free, np.inf)
@@ -210,13 +209,4 @@ def _cost(rows: Floats, priced: Floats) -> Floats:
     met = rows > 0.0
     terms = np.log(np.where(met, rows, 1.0)) - np.where(met, priced, 0.0)
     result: Floats = (np.where(met, rows, 0.0) * terms).sum(axis=-1)
-    return result
-
-
-def _shares(log_weights: Floats) -> Floats:
-    """Weights as shares of their sum over the last axis; equal ones where there is no weight."""
-    top = log_weights.max(axis=-1, keepdims=True)
-    empty = np.isneginf(top)
-    weights = np.exp(np.where(empty, 0.0, log_weights - np.where(empty, 0.0, top)))
-    result: Floats = weights / weights.sum(axis=-1, keepdims=True)
     return result

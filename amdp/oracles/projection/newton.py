@@ -113,7 +113,7 @@ class _NewtonProjector(Projector):
         self, log_measure: Floats, solution: Solution, judged: tuple[float, float, float], began: float
     ) -> Projection:
         note = f"{solution.dual_steps} dual steps" if solution.dual_steps else ""
-        report = Report("NewtonProjection", perf_counter() - began, solution.steps, note=note)
+        report = Report(self.name, perf_counter() - began, solution.steps, note=note)
         status = status_of(solution.gap, len(log_measure), self.oracle.gap)
         return Projection(log_measure, solution.prices, judged[0], solution.gap, judged[1], judged[2], status, report)
 

@@ -54,7 +54,7 @@ class Cycles:
     def bind(self, domain: Domain) -> Planner:
         """A planner that knows where each pair leads."""
         if is_stationary(domain) and not self.supports(domain):
-            raise UnsupportedDomain("Cycles needs certain moves: some row of the kernel has two successors", "oracle")
+            raise UnsupportedDomain("cycles needs certain moves: some row of the kernel has two successors", "oracle")
         return StationaryPlanner(self, domain, lambda chains: PathSearch(chains, self), self.gap, self.seconds)
 
 

@@ -73,7 +73,7 @@ class Enumeration:
     def _require(self, few: bool, many: str) -> None:
         if not few:
             raise UnsupportedDomain(
-                f"Enumeration would try {many} policies, more than its limit of {self.limit}; "
+                f"enumeration would try {many} policies, more than its limit of {self.limit}; "
                 "use another oracle, or raise the limit",
                 "oracle",
             )

@@ -110,7 +110,7 @@ class StationaryPlanner(Planner):
         notes = [self.reason, *sorted({result.note for result in results})]
         nodes = sum(result.nodes for result in results)
         note = "; ".join(note for note in notes if note)
-        return Report(type(self.oracle).__name__, seconds, nodes=nodes, solver=self.search.name, note=note)
+        return Report(self.name, seconds, nodes=nodes, solver=self.search.name, note=note)
 
 
 _COMPILED: set[tuple[type, type]] = set()
