@@ -148,11 +148,17 @@ class Bound(Exclusive, ABC):
     def __init__(self, oracle: "Oracle[Bound]", domain: Domain) -> None:
         if not isinstance(domain, Domain):
             raise InvalidInput(f"{type(domain).__name__} is not a domain; wrap the kernel: MarkovPolicies(kernel)")
+        self.require_fit(oracle, domain)
         self.oracle = oracle
         self.domain = domain
+
+    @classmethod
+    def require_fit(cls, oracle: "Oracle[Bound]", domain: Domain, blamed: str = "", remedy: str = "") -> None:
+        """Refuse an oracle that does not support the domain, or that lacks a package."""
+        name = registry.name_of(cls.group, type(oracle))
         if not oracle.supports(domain):
-            raise UnsupportedDomain(f"{self.name} does not {self.verb} {describe(domain)}", self.role)
-        registry.require(self.name, oracle.requires)
+            raise UnsupportedDomain(f"{name} does not {cls.verb} {describe(domain)}{remedy}", blamed or cls.role)
+        registry.require(name, oracle.requires)
 
     @property
     def name(self) -> str:

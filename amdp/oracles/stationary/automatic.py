@@ -11,10 +11,10 @@ from amdp.oracles.base import Planner, Plans
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound
 from amdp.oracles.stationary.chains import Chains, is_stationary
-from amdp.oracles.stationary.clock import Progress
 from amdp.oracles.stationary.cycles import Cycles, moves_are_certain
 from amdp.oracles.stationary.enumeration import Enumeration, listed
 from amdp.oracles.stationary.planning import StationaryPlanner
+from amdp.oracles.stationary.search import Progress
 
 
 @dataclass(frozen=True)

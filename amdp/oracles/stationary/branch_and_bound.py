@@ -20,13 +20,11 @@ from amdp.kernels.search.state import CLOSED_BOUND, IN_BOUNDS, NODES, OPEN, VALU
 from amdp.model.domains import Domain
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
-from amdp.oracles.stationary.chains import Chains, is_stationary
-from amdp.oracles.stationary.clock import SearchClock, next_portion
+from amdp.oracles.stationary.chains import Chains, evaluation_error, is_stationary
 from amdp.oracles.stationary.local_search import descents, require_starts
 from amdp.oracles.stationary.mixing_bound import SCALES, MixingBound
 from amdp.oracles.stationary.planning import StationaryPlanner
-from amdp.oracles.stationary.problems import evaluation_error
-from amdp.oracles.stationary.search import Search, SearchResult
+from amdp.oracles.stationary.search import Search, SearchClock, SearchResult, next_portion
 
 SPARSE_SHARE = 1 / 3  # with a smaller share of successors, mixing is worked out anew at every node
 

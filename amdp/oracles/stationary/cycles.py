@@ -18,10 +18,9 @@ from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.chains import Chains, is_stationary
-from amdp.oracles.stationary.clock import SearchClock, next_portion
 from amdp.oracles.stationary.local_search import FEW_STARTS, descents
 from amdp.oracles.stationary.planning import StationaryPlanner
-from amdp.oracles.stationary.search import Search, SearchResult
+from amdp.oracles.stationary.search import Search, SearchClock, SearchResult, next_portion
 
 FIRST_PORTION = 10_000  # nodes before anything but the paths themselves is looked at
 

@@ -25,12 +25,10 @@ from amdp.oracles.interrupts import interruptible
 from amdp.oracles.markov.enumeration import MarkovEnumerator, count_deciding
 from amdp.oracles.polytope import has_polytope
 from amdp.oracles.stationary.branch_and_bound import new_tree, proved
-from amdp.oracles.stationary.chains import Chains, is_stationary
-from amdp.oracles.stationary.clock import SearchClock, next_portion
+from amdp.oracles.stationary.chains import STATIONARY_TOLERANCE, Chains, evaluation_error, is_stationary
 from amdp.oracles.stationary.local_search import descents
 from amdp.oracles.stationary.planning import StationaryPlanner
-from amdp.oracles.stationary.problems import STATIONARY_TOLERANCE, evaluation_error
-from amdp.oracles.stationary.search import Search, SearchResult
+from amdp.oracles.stationary.search import Search, SearchClock, SearchResult, next_portion
 
 COSTS_AT_ONCE = 64  # cost arrays of one matrix product
 NO_BOUNDS = np.empty(0)

@@ -12,11 +12,9 @@ from amdp.kernels.search.state import Problem
 from amdp.model.domains import Domain
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
-from amdp.oracles.stationary.chains import Chains, Policy, is_stationary
-from amdp.oracles.stationary.clock import SearchClock
+from amdp.oracles.stationary.chains import CLOSING_TOLERANCE, Chains, Policy, is_stationary
 from amdp.oracles.stationary.planning import StationaryPlanner
-from amdp.oracles.stationary.problems import CLOSING_TOLERANCE
-from amdp.oracles.stationary.search import Search, SearchResult
+from amdp.oracles.stationary.search import Search, SearchClock, SearchResult
 
 FEW_STARTS = 5  # for methods that only want somewhere to begin
 ENOUGH_REPEATS = 4  # times that the best value must be found again
