@@ -107,15 +107,9 @@ class Plans:
         return len(self.objective)
 
     def __getitem__(self, i: int) -> Plan:
-        return Plan(
-            self.actions[i],
-            float(self.objective[i]),
-            float(self.bound[i]),
-            self.statuses[i] if self.statuses else self.status,
-            self.values[i],
-            self.report,
-            self.n_actions,
-        )
+        status = self.statuses[i] if self.statuses else self.status
+        numbers = float(self.objective[i]), float(self.bound[i])
+        return Plan(self.actions[i], *numbers, status, self.values[i], self.report, self.n_actions)
 
     def __iter__(self) -> Iterator[Plan]:
         return (self[i] for i in range(len(self)))
@@ -226,5 +220,4 @@ def plan(oracle: str | PlanningOracle, domain: Domain | World, cost: ArrayLike) 
 
 def describe(domain: object) -> str:
     """The kind of a domain in words: `MarkovPolicies over Kernel`."""
-    dynamics = getattr(domain, "dynamics", None)
-    return f"{type(domain).__name__} over {type(dynamics).__name__}"
+    return f"{type(domain).__name__} over {type(getattr(domain, 'dynamics', None)).__name__}"

@@ -6,7 +6,6 @@ Over a box the flow `q[h,s,a,y]` has columns of its own, with `sum_y q = x` and 
 """
 
 from dataclasses import dataclass
-from functools import singledispatch
 from math import prod
 from typing import Any
 
@@ -55,13 +54,18 @@ def has_polytope(domain: Domain) -> bool:
 
 def polytope(domain: MarkovPolicies) -> Polytope:
     """The rows whose solutions are the occupancy measures of a domain."""
-    return _rows(domain.dynamics, domain.initial)
+    if isinstance(domain.dynamics, BernsteinBox):
+        lower, upper = domain.dynamics.lower[:-1], domain.dynamics.upper[:-1]
+        return _flow_rows(Moves(lower, upper, lower, upper > 0.0), domain)  # what must be zero needs no column
+    if isinstance(domain.dynamics, SingleKernel):
+        return _kernel_rows(domain.dynamics, domain)
+    raise UnsupportedDomain(f"no linear rows are known for {type(domain.dynamics).__name__}")
 
 
 def program(domain: MarkovPolicies) -> Polytope:
     """The rows for a linear program: those of `polytope`, but that narrow flows over a box are fixed."""
     if isinstance(domain.dynamics, BernsteinBox):
-        return _flow_rows(solvable_moves(domain.dynamics), domain.dynamics.shape, domain.initial)
+        return _flow_rows(solvable_moves(domain.dynamics), domain)
     return polytope(domain)
 
 
@@ -86,32 +90,20 @@ def solvable_moves(box: BernsteinBox) -> Moves:
     return Moves(low, high, share / share.sum(axis=-1, keepdims=True), high - low > NARROWEST_FLOW)
 
 
-@singledispatch
-def _rows(dynamics: object, initial: int) -> Polytope:
-    raise UnsupportedDomain(f"no linear rows are known for {type(dynamics).__name__}")
-
-
-@_rows.register
-def _kernel_rows(kernel: SingleKernel, initial: int) -> Polytope:
+def _kernel_rows(kernel: SingleKernel, domain: MarkovPolicies) -> Polytope:
     steps, states, actions = kernel.shape
     parts = [_outflow(kernel.shape)]
     for h in range(steps - 1):
         step = scipy.sparse.coo_array(kernel.matrix(h))
         pair, successor = step.coords
         parts.append(((h + 1) * states + successor, h * states * actions + pair, -step.data))
-    balance = _start(kernel.shape, initial)
+    balance = _start(domain)
     return _assemble(kernel.shape, parts, steps * states * actions, balance, balance)
 
 
-@_rows.register
-def _box_rows(box: BernsteinBox, initial: int) -> Polytope:
-    lower, upper = box.lower[:-1], box.upper[:-1]
-    return _flow_rows(Moves(lower, upper, lower, upper > 0.0), box.shape, initial)  # what must be zero needs no column
-
-
-def _flow_rows(moves: Moves, shape: Shape, initial: int) -> Polytope:
+def _flow_rows(moves: Moves, domain: MarkovPolicies) -> Polytope:
     """Balance rows, one row that splits each pair with free flows, and a row for each bound of a free flow."""
-    steps, states, actions = shape
+    steps, states, actions = shape = domain.shape
     pairs = steps * states * actions
     h, s, a, y = np.nonzero(moves.free)
     pair = (h * states + s) * actions + a
@@ -138,7 +130,7 @@ def _flow_rows(moves: Moves, shape: Shape, initial: int) -> Polytope:
         (floor_row, flow[floored], ones[floored]),
         (floor_row, pair[floored], -low[floored]),
     ]
-    equal = np.concatenate([_start(shape, initial), np.zeros(n_split)])
+    equal = np.concatenate([_start(domain), np.zeros(n_split)])
     row_lower = np.concatenate([equal, np.full(len(capped), -np.inf), np.zeros(len(floored))])
     row_upper = np.concatenate([equal, np.zeros(len(capped)), np.full(len(floored), np.inf)])
     return _assemble(shape, parts, pairs + len(pair), row_lower, row_upper)
@@ -158,9 +150,9 @@ def _outflow(shape: Shape) -> Entries:
     return column // actions, column, np.ones(len(column))
 
 
-def _start(shape: Shape, initial: int) -> Floats:
-    balance = np.zeros(shape[0] * shape[1])
-    balance[initial] = 1.0
+def _start(domain: MarkovPolicies) -> Floats:
+    balance = np.zeros(domain.shape[0] * domain.shape[1])
+    balance[domain.initial] = 1.0
     return balance
 
 

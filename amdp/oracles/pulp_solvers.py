@@ -71,7 +71,6 @@ class Highs(pulp.HiGHS):  # type: ignore[misc]
     """HiGHS in this process, in a thread of its own."""
 
     def callSolver(self, lp: Any) -> None:  # noqa: N802
-        """Solve the model that PuLP has passed."""
         run_highs(lp.solverModel, self.threads or 1, stoppable(lp.solverModel))
 
 

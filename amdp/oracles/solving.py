@@ -52,9 +52,7 @@ class Solver(Protocol):
 
 
 class _Solved(NamedTuple):
-    """The sweep that evaluates the plan of one cost array, the solver's answer, and how often it was asked again."""
-
-    sweep: Sweep
+    sweep: Sweep  # evaluates the plan of one cost array
     answer: Answer
     rebuilds: int
     improved: int = 0
@@ -72,37 +70,35 @@ class SolverPlanner(Planner):
         self.gap = gap
 
     def minimize(self, costs: Costs) -> Plans:
-        """The cheapest policy for each of `costs` `[n, h, s, a]`, each evaluated and checked."""
         began = perf_counter()
         checked = self.checked(costs)
         solved = [self._solved(checked[i : i + 1]) for i in range(len(checked))]
-        answers = [one.answer for one in solved]
+        answers = [each.answer for each in solved]
         report = Report(
             self.name,
             perf_counter() - began,
             iterations=sum(answer.iterations for answer in answers),
-            rebuilds=sum(one.rebuilds for one in solved),
+            rebuilds=sum(each.rebuilds for each in solved),
             solver=self.solver.name,
             note="; ".join(sorted({answer.note for answer in answers if answer.note})),
-            improved=sum(one.improved for one in solved),
+            improved=sum(each.improved for each in solved),
         )
         statuses = [answer.status for answer in answers]
         failed = np.array([answer.mass is None for answer in answers])
-        objective = np.concatenate([one.sweep.values[:, 0, self.domain.initial] for one in solved])
-        shortfall = np.concatenate([one.sweep.shortfall for one in solved])
+        objective = np.concatenate([each.sweep.values[:, 0, self.domain.initial] for each in solved])
+        shortfall = np.concatenate([each.sweep.shortfall for each in solved])
         return Plans(
-            np.concatenate([one.sweep.actions for one in solved]),
+            np.concatenate([each.sweep.actions for each in solved]),
             np.where(failed, np.inf, objective),
             np.where(failed, -np.inf, objective + shortfall),
             worst(statuses),
-            np.concatenate([one.sweep.values for one in solved]),
+            np.concatenate([each.sweep.values for each in solved]),
             report,
             checked.shape[3],
             tuple(statuses),
         )
 
     def forget(self) -> None:
-        """Build the solver's model anew."""
         self.solver.restart()
 
     def _solved(self, cost: Costs) -> "_Solved":
@@ -136,7 +132,7 @@ class SolverPlanner(Planner):
 
 
 def _takes(wanted: Actions, actions: Actions) -> bool:
-    """Whether a policy takes each wanted action; -1 wants none."""
+    """Whether a policy takes each wanted action; -1 wants neach."""
     return bool(((wanted == actions) | (wanted < 0)).all())
 
 
@@ -153,15 +149,19 @@ def _honest(answer: Answer) -> Answer:
     return replace(answer, status=Status.FAILED) if answer.mass is None else answer
 
 
-def require_limits(seconds: float, gap: float, threads: int = 1) -> None:
-    """Refuse limits that mean nothing."""
-    limits: tuple[tuple[str, object], ...] = (("seconds", seconds), ("gap", gap))
-    for name, value in limits:
-        if not isinstance(value, int | float) or not value >= 0:
-            raise InvalidInput(f"{value!r}; it must be at least 0", name)
-    require_whole("threads", threads)
-    if threads < 1:
-        raise InvalidInput(f"{threads}; it must be at least 1", "threads")
+# The least that the limits of oracles may be, by their names.
+_LEAST = {"seconds": 0, "gap": 0, "nodes": 0, "table": 0, "limit": 1, "starts": 1, "threads": 1, "iterations": 1}
+
+
+def require_limits(settings: object) -> None:
+    """Refuse limits of an oracle that mean nothing."""
+    for name, value in vars(settings).items():
+        if name not in _LEAST:
+            continue
+        if name in ("threads", "iterations"):
+            require_whole(name, value)
+        if not isinstance(value, int | float) or not value >= _LEAST[name]:
+            raise InvalidInput(f"{value!r}; it must be at least {_LEAST[name]}{' bytes' * (name == 'table')}", name)
 
 
 def require_model_suffix(path: str | Path) -> None:

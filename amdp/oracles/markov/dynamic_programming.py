@@ -20,11 +20,9 @@ class BackwardInduction:
     requires: ClassVar[tuple[str, ...]] = ()
 
     def supports(self, domain: Domain) -> bool:
-        """Markov policies over any dynamics."""
         return isinstance(domain, MarkovPolicies)
 
     def bind(self, domain: Domain) -> Planner:
-        """A planner that sweeps a whole batch at once."""
         return _Sweeper(self, domain)
 
 

@@ -26,7 +26,6 @@ class MarkovEnumerator(Planner):
         self._count = domain.shape[2] ** count_deciding(domain)
 
     def minimize(self, costs: Costs) -> Plans:
-        """The cheapest policy for each of `costs` `[n, h, s, a]`."""
         began = perf_counter()
         checked = self.checked(costs)
         best = np.concatenate([self._best(cost) for cost in checked])

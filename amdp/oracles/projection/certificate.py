@@ -53,23 +53,19 @@ class KernelMoves:
     kernel: SingleKernel
 
     def usable(self, h: int, weights: Floats, dead: Bools) -> Bools:
-        """Pairs with weight that cannot lead into a dead state."""
         leak = np.asarray(multiply(self.kernel.matrix(h), dead.astype(np.float64))).reshape(weights.shape)
         return np.asarray((weights > -np.inf) & (leak == 0.0))
 
     def successors(self, h: int, usable: Bools) -> Bools:
-        """The states that usable pairs lead to."""
         return np.asarray(multiply(self.kernel.matrix(h).T, usable.reshape(-1).astype(np.float64))) > 0.0
 
     def relax(self, h: int, weights: Floats, prices: Floats) -> tuple[Floats, Entries]:
-        """`P v - log w`, and the rows."""
         expected = np.asarray(multiply(self.kernel.matrix(h), prices)).reshape(weights.shape)
         step = scipy.sparse.coo_array(self.kernel.matrix(h))
         row, column = step.coords
         return expected - weights, (row, column, np.log(step.data))
 
     def priced(self, h: int, weights: Floats, here: Floats, later: Floats) -> Floats:
-        """`log w + v[h, s] - P v[h+1]`."""
         expected: Floats = np.asarray(multiply(self.kernel.matrix(h), later)).reshape(weights.shape)
         return weights + here[:, None] - expected
 
@@ -81,7 +77,6 @@ class BoxMoves:
     box: BernsteinBox
 
     def usable(self, h: int, weights: Floats, dead: Bools) -> Bools:
-        """Moves with weight into states that are not dead, of pairs whose bounds can be kept with them alone."""
         lower, upper = self.box.lower[h], self.box.upper[h]
         open_ = (weights > -np.inf) & ~dead & (upper > 0.0)
         forced = (lower > 0.0) & ~open_
@@ -91,11 +86,9 @@ class BoxMoves:
         return np.asarray(kept & ~(spent & (lower == 0.0)))
 
     def successors(self, h: int, usable: Bools) -> Bools:
-        """The states that usable moves lead to."""
         return np.asarray(usable.any(axis=(0, 1)))
 
     def relax(self, h: int, weights: Floats, prices: Floats) -> tuple[Floats, Entries]:
-        """The least of `sum_y p (log p - log w + v)` over the rows of each pair, and the rows that attain it."""
         log_chance = tilted(weights - prices, self.box.lower[h], self.box.upper[h])
         used = log_chance > -np.inf
         chance = np.exp(log_chance)
@@ -111,7 +104,6 @@ class BoxMoves:
         return phi, (s * used.shape[1] + a, y, log_chance[used])
 
     def priced(self, h: int, weights: Floats, here: Floats, later: Floats) -> Floats:
-        """`log w + v[h, s] - v[h+1, y]`."""
         return weights + here[:, None, None] - later
 
 

@@ -10,14 +10,13 @@ a ball nearest to `u` is `max(c u, min(d u, center))`: half the radius lies abov
 """
 
 from dataclasses import dataclass
-from math import inf
 from time import perf_counter
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy
 
-from amdp.arrays import Bools, Floats, require_whole
+from amdp.arrays import Bools, Floats
 from amdp.errors import InvalidInput
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.l1_ball import L1Ball
@@ -38,17 +37,12 @@ class L1Descent:
     requires: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        require_limits(inf, self.gap)
-        require_whole("iterations", self.iterations)
-        if self.iterations < 1:
-            raise InvalidInput(f"{self.iterations}; it must be at least 1", "iterations")
+        require_limits(self)
 
     def supports(self, domain: Domain) -> bool:
-        """Markov policies over an L1 ball."""
         return isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, L1Ball)
 
     def bind(self, domain: Domain) -> Projector:
-        """A projector by descent over one domain."""
         return _L1Projector(self, domain)
 
 
@@ -71,13 +65,12 @@ class _L1Projector(Projector):
         self.point_shape = (*domain.shape, domain.shape[1])
 
     def project(self, log_point: Floats, near: Projection | None = None) -> Projection:
-        """Minimize the dual, then walk the policy and the rows of its prices forward."""
         began = perf_counter()
         point = self.checked(log_point).copy()
         point[-1, :, :, 1:] = -np.inf
         self._close(point)
         at = self.start(near)
-        found = scipy.optimize.minimize(
+        optimum = scipy.optimize.minimize(
             self._sloped,
             np.zeros(point.shape[:2]).reshape(-1) if at is None else at.reshape(-1),
             args=(point,),
@@ -85,8 +78,8 @@ class _L1Projector(Projector):
             method="L-BFGS-B",
             options={"maxiter": self.oracle.iterations, "maxcor": 30, "ftol": 0.0, "gtol": 1e-10},
         )
-        prices = found.x.reshape(point.shape[:2])
-        report = Report(self.name, perf_counter() - began, int(found.nit))
+        prices = optimum.x.reshape(point.shape[:2])
+        report = Report(self.name, perf_counter() - began, int(optimum.nit))
         return self._proved(point, prices, report).require(Status.OPTIMAL)
 
     def _proved(self, point: Floats, prices: Floats, report: Report) -> Projection:
@@ -99,9 +92,12 @@ class _L1Projector(Projector):
         gap = abs(distance + dual.value)  # below zero by rounding only: more would be no proof
         with np.errstate(divide="ignore"):
             log_measure = np.log(measure)
-        residuals = self._imbalance(measure), self._excess(dual.rows)
+        entering, leaving = measure[:-1].sum(axis=(1, 2)), measure[1:].sum(axis=(2, 3))
+        away = np.abs(dual.rows - self._ball.center).sum(axis=-1)[:-1]
+        flow_residual = float(np.abs(entering - leaving).max(initial=0.0))
+        ball_residual = float((away - self._ball.radius[:-1]).max(initial=0.0))
         status = status_of(gap, len(point), self.oracle.gap)
-        return Projection(log_measure, prices, objective, gap, *residuals, status, report)
+        return Projection(log_measure, prices, objective, gap, flow_residual, ball_residual, status, report)
 
     def _close(self, point: Floats) -> None:
         """Take the weight of moves into states without any, backward; refuse what leaves no row or no start."""
@@ -166,14 +162,6 @@ class _L1Projector(Projector):
             at = measure[h].sum(axis=(0, 1))
         measure[-1, :, :, 0] = at[:, None] * dual.policy[-1]
         return measure
-
-    def _imbalance(self, measure: Floats) -> float:
-        entering, leaving = measure[:-1].sum(axis=(1, 2)), measure[1:].sum(axis=(2, 3))
-        return float(np.abs(entering - leaving).max(initial=0.0))
-
-    def _excess(self, rows: Floats) -> float:
-        away = np.abs(rows - self._ball.center).sum(axis=-1)[:-1]
-        return float((away - self._ball.radius[:-1]).max(initial=0.0))
 
 
 def nearest_rows(log_weights: Floats, center: Floats, radius: Floats) -> Floats:

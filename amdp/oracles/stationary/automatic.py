@@ -35,11 +35,9 @@ class Automatic:
         Enumeration(self.few)
 
     def supports(self, domain: Domain) -> bool:
-        """Markov policies over any dynamics, stationary policies over a kernel."""
         return isinstance(domain, MarkovPolicies) or is_stationary(domain)
 
     def bind(self, domain: Domain) -> Planner:
-        """Choose, and bind the chosen oracle."""
         return _Chooser(self, domain)
 
 
@@ -63,7 +61,6 @@ class _Chooser(Planner):
             self.inside.on_progress = listener
 
     def minimize(self, costs: Costs) -> Plans:
-        """What the chosen oracle answers, with the reason for the choice in the report."""
         plans = self.inside.minimize(costs)
         if isinstance(self.inside, StationaryPlanner):
             return plans

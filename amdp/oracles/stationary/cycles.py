@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from amdp import kernels
-from amdp.errors import InvalidInput, UnsupportedDomain
+from amdp.errors import UnsupportedDomain
 from amdp.kernels.search.state import WALK_DEPTH, WALK_NODES, Problem, Strides, Walk
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import Planner
@@ -40,18 +40,12 @@ class Cycles:
     requires: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        require_limits(self.seconds, self.gap)
-        if not self.nodes >= 0:
-            raise InvalidInput(f"{self.nodes}; it must be at least 0", "nodes")
-        if self.table < 0:
-            raise InvalidInput(f"{self.table}; it must be at least 0 bytes", "table")
+        require_limits(self)
 
     def supports(self, domain: Domain) -> bool:
-        """Stationary policies over a kernel whose moves are certain."""
         return isinstance(domain, StationaryPolicies) and is_stationary(domain) and moves_are_certain(Chains.of(domain))
 
     def bind(self, domain: Domain) -> Planner:
-        """A planner that knows where each pair leads."""
         if is_stationary(domain) and not self.supports(domain):
             raise UnsupportedDomain("cycles needs certain moves: some row of the kernel has two successors", "oracle")
         return StationaryPlanner(self, domain, lambda chains: PathSearch(chains, self), self.gap, self.seconds)

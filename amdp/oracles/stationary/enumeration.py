@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from amdp import kernels
 from amdp.arrays import Floats
-from amdp.errors import InvalidInput, UnsupportedDomain
+from amdp.errors import UnsupportedDomain
 from amdp.kernels.search.state import NODES, OPEN, TRIED, VALUE, Floors, Problem
 from amdp.model.chains import rows_of
 from amdp.model.domains import Domain
@@ -24,6 +24,7 @@ from amdp.oracles.base import Planner, PlanningOracle
 from amdp.oracles.interrupts import interruptible
 from amdp.oracles.markov.enumeration import MarkovEnumerator, count_deciding
 from amdp.oracles.polytope import has_polytope
+from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.branch_and_bound import new_tree, proved
 from amdp.oracles.stationary.chains import STATIONARY_TOLERANCE, Chains, evaluation_error, is_stationary
 from amdp.oracles.stationary.local_search import descents
@@ -47,19 +48,14 @@ class Enumeration:
     requires: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        if self.limit < 1:
-            raise InvalidInput(f"{self.limit}; it must be at least 1", "limit")
-        if self.table < 0:
-            raise InvalidInput(f"{self.table}; it must be at least 0 bytes", "table")
+        require_limits(self)
 
     def supports(self, domain: Domain) -> bool:
-        """Markov policies over a kernel or a box, and stationary policies over a kernel, if they are few."""
         if is_stationary(domain):
             return Chains.of(domain).count_closed(self.limit) <= self.limit  # type: ignore[arg-type]
         return has_polytope(domain) and _fits(domain, self.limit)
 
     def bind(self, domain: Domain) -> Planner:
-        """Count the policies, and refuse too many."""
         if is_stationary(domain):
             self._require(self.supports(domain), f"more than {self.limit}")
             return listed(self, domain, self.limit, self.table)
@@ -92,7 +88,6 @@ class _Listed(Search):
         self._table: Table | None = None
 
     def horizon(self, n: int, clock: SearchClock) -> int:
-        """With a table: as long as a law still moves."""
         self._asked += n
         if self._table is None and self._asked > 1 and self._room > 0:
             given = self._chains, self._limit, self._room, clock.halt

@@ -7,7 +7,6 @@ from typing import ClassVar
 import numpy as np
 
 from amdp import kernels
-from amdp.errors import InvalidInput
 from amdp.kernels.search.state import Problem
 from amdp.model.domains import Domain
 from amdp.oracles.base import Planner
@@ -34,15 +33,12 @@ class LocalSearch:
     requires: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        require_limits(self.seconds, self.gap)
-        require_starts(self.starts)
+        require_limits(self)
 
     def supports(self, domain: Domain) -> bool:
-        """Stationary policies over a kernel."""
         return is_stationary(domain)
 
     def bind(self, domain: Domain) -> Planner:
-        """A planner that solves one cost array after the other."""
         return StationaryPlanner(self, domain, lambda chains: _Descents(chains, self.starts), self.gap, self.seconds)
 
 
@@ -73,9 +69,3 @@ def descents(chains: Chains, problem: Problem, starts: int, clock: SearchClock) 
         if again == ENOUGH_REPEATS or clock.expired:
             break
     return winner, best
-
-
-def require_starts(starts: int) -> None:
-    """Refuse a search that begins nowhere."""
-    if starts < 1:
-        raise InvalidInput(f"{starts}; it must be at least 1", "starts")

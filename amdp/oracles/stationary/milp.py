@@ -48,7 +48,7 @@ class MixedProgram:
     requires: ClassVar[tuple[str, ...]] = ("highspy",)
 
     def __post_init__(self) -> None:
-        require_limits(self.seconds, self.gap, self.threads)
+        require_limits(self)
         if self.formulation not in FORMULATIONS:
             raise InvalidInput(f"{self.formulation!r}; it must be one of {', '.join(FORMULATIONS)}", "formulation")
 

@@ -90,7 +90,6 @@ class StationaryPlanner(Planner):
             _compile_first(oracle, domain.dynamics, build)
 
     def minimize(self, costs: Costs) -> Plans:
-        """The cheapest stationary policy for each of `costs` `[n, t, s, a]`."""
         began = perf_counter()
         shaped = self.shaped(costs)
         results: list[SearchResult] = []

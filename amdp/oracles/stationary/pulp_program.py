@@ -54,7 +54,7 @@ class PulpMixedProgram:
     requires: ClassVar[tuple[str, ...]] = ("pulp",)
 
     def __post_init__(self) -> None:
-        require_limits(self.seconds, self.gap, self.threads)
+        require_limits(self)
         require_solver(self.solver)
 
     def supports(self, domain: Domain) -> bool:

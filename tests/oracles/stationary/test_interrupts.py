@@ -29,7 +29,7 @@ from amdp.oracles.stationary.chains import Chains
 from amdp.oracles.stationary import search
 from amdp.oracles.interrupts import interruptible
 from amdp.oracles.stationary.enumeration import Table
-from amdp.oracles.stationary.mixing_bound import MixingBound
+from amdp.oracles.stationary.branch_and_bound import Mixing
 from benchmarks.stationary_worlds import world
 
 def say(name, module):
@@ -55,11 +55,11 @@ def table(shape):
 
 def mixing(shape):
     small, _ = world("sparse", "noise", (4, 3, 3), np.random.default_rng(0))
-    MixingBound.of(Chains.of(small))
+    Mixing.of(Chains.of(small))
     domain, _ = world("sparse", "noise", shape, np.random.default_rng(1))
     watch, chains = search.SearchClock(np.inf, None), Chains.of(domain)
     assert chains.is_long
-    return lambda: interruptible(lambda: MixingBound.of(chains, halt=watch.halt), watch.interrupt)
+    return lambda: interruptible(lambda: Mixing.of(chains, halt=watch.halt), watch.interrupt)
 
 def count(shape):
     small, _ = world("dense", "noise", (4, 3, 3), np.random.default_rng(0))
