@@ -28,7 +28,7 @@ from amdp.arrays import Floats, floats, refuse
 from amdp.errors import InvalidInput, Unsolved
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, World, as_domain
-from amdp.oracles.base import Bound, Oracle, Report, Status, one_line
+from amdp.oracles.base import Bound, Oracle, Report, Status, is_oracle, one_line
 
 GROUP = "amdp.projections"
 LARGEST_EXPONENT = 700.0  # exp of more is infinite
@@ -123,8 +123,7 @@ class Projector(Bound, solves="project"):
 
 def projection(name: str, **options: Any) -> ProjectionOracle:
     """The projection oracle registered under `name`, such as `"newton"`, with its options."""
-    chosen = registry.create(GROUP, name, options)
-    assert isinstance(chosen, ProjectionOracle)
+    chosen: ProjectionOracle = registry.create(GROUP, name, options)
     return chosen
 
 
@@ -144,7 +143,7 @@ def project(
 def bind_projection(oracle: str | ProjectionOracle, domain: Domain | World) -> Projector:
     """A projector for many projections onto one domain."""
     chosen = registry.create(GROUP, oracle, {}) if isinstance(oracle, str) else oracle
-    bound = chosen.bind(as_domain(domain)) if isinstance(chosen, ProjectionOracle) else None
+    bound = chosen.bind(as_domain(domain)) if is_oracle(chosen) else None
     if not isinstance(bound, Projector):
         raise InvalidInput(f"{chosen!r} is not a projection oracle; give a name, such as 'newton', or an oracle")
     return bound

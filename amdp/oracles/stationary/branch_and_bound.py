@@ -11,6 +11,7 @@ backward induction bounds all stationary policies closely. docs/stationary-oracl
 """
 
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from time import perf_counter
 from typing import ClassVar, NamedTuple
@@ -52,7 +53,7 @@ class BranchAndBound:
         return is_stationary(domain)
 
     def bind(self, domain: Domain) -> Planner:
-        return StationaryPlanner(self, domain, lambda chains: TreeSearch(chains, self), self.gap, self.seconds)
+        return StationaryPlanner(self, domain, partial(TreeSearch, settings=self), self.gap, self.seconds)
 
 
 class Mixing(NamedTuple):

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from typing import NamedTuple
+from typing import NamedTuple, TypeGuard
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -31,7 +31,7 @@ LANES = 256  # policies that are evaluated side by side: their laws stay in the 
 Policy = NDArray[np.int64]  # [s]
 
 
-def is_stationary(domain: Domain) -> bool:
+def is_stationary(domain: Domain) -> TypeGuard[StationaryPolicies]:
     """Whether a domain is that of stationary policies over a kernel, which the oracles of this folder solve."""
     return isinstance(domain, StationaryPolicies) and isinstance(domain.dynamics, SingleKernel)
 

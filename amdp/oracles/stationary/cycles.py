@@ -5,6 +5,7 @@ With these sums in a table, a path costs no more than its own length to evaluate
 """
 
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from time import perf_counter
 from typing import ClassVar
@@ -48,7 +49,7 @@ class Cycles:
     def bind(self, domain: Domain) -> Planner:
         if is_stationary(domain) and not self.supports(domain):
             raise UnsupportedDomain("cycles needs certain moves: some row of the kernel has two successors", "oracle")
-        return StationaryPlanner(self, domain, lambda chains: PathSearch(chains, self), self.gap, self.seconds)
+        return StationaryPlanner(self, domain, partial(PathSearch, settings=self), self.gap, self.seconds)
 
 
 class PathSearch(Search):

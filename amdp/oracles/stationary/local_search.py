@@ -1,6 +1,7 @@
 """Many starts, one state changed at a time: a good policy, and how good it is at worst."""
 
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import ClassVar
 
@@ -39,7 +40,7 @@ class LocalSearch:
         return is_stationary(domain)
 
     def bind(self, domain: Domain) -> Planner:
-        return StationaryPlanner(self, domain, lambda chains: _Descents(chains, self.starts), self.gap, self.seconds)
+        return StationaryPlanner(self, domain, partial(_Descents, starts=self.starts), self.gap, self.seconds)
 
 
 class _Descents(Search):

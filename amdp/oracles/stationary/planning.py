@@ -74,28 +74,25 @@ class StationaryPlanner(Planner):
         domain: Domain,
         build: Callable[[Chains], Search],
         gap: float,
-        seconds: float = inf,
-        batch_size: int = 1,
+        seconds: float = inf,  # for each of the costs
+        reason: str = "",  # why this search was chosen
     ) -> None:
         super().__init__(oracle, domain)
         assert isinstance(domain, StationaryPolicies)
         self.chains = Chains.of(domain)
         self.search = build(self.chains)
         self.on_progress: Callable[[Progress], None] | None = None
-        self.reason = ""  # why this search was chosen
-        self._gap = gap
-        self._seconds = seconds  # for each of the costs
-        self._batch_size = batch_size
+        self._gap, self._seconds, self._reason = gap, seconds, reason
         if seconds < inf:
-            _compile_first(oracle, domain.dynamics, build)
+            _compile_first(oracle, type(self.search), domain.dynamics, build)
 
     def minimize(self, costs: Costs) -> Plans:
         began = perf_counter()
         shaped = self.shaped(costs)
         results: list[SearchResult] = []
         objective, bound, allowed = np.empty((3, len(shaped)))
-        for first in range(0, len(shaped), self._batch_size):
-            batch = slice(first, first + self._batch_size)
+        for first in range(0, len(shaped), self.search.batch_size):
+            batch = slice(first, first + self.search.batch_size)
             results += self._solved(shaped[batch], objective[batch], bound[batch], allowed[batch])
         proved = objective - bound <= allowed
         statuses = [Status.OPTIMAL if met else Status.FEASIBLE for met in proved]
@@ -139,7 +136,7 @@ class StationaryPlanner(Planner):
         return results
 
     def _report(self, results: list[SearchResult], seconds: float) -> Report:
-        notes = [self.reason, *sorted({result.note for result in results})]
+        notes = [self._reason, *sorted({result.note for result in results})]
         nodes = sum(result.nodes for result in results)
         note = "; ".join(note for note in notes if note)
         return Report(self.name, seconds, nodes=nodes, solver=self.search.name, note=note)
@@ -148,15 +145,17 @@ class StationaryPlanner(Planner):
 _COMPILED: set[tuple[type, type]] = set()
 
 
-def _compile_first(oracle: PlanningOracle, kernel: SingleKernel, build: Callable[[Chains], Search]) -> None:
+def _compile_first(
+    oracle: PlanningOracle, search: type[Search], kernel: SingleKernel, build: Callable[[Chains], Search]
+) -> None:
     """Solve a world of one state without a limit: compiling, once on a machine, is not what limits are for."""
-    key = type(oracle), type(kernel)
+    key = search, type(kernel)
     if key in _COMPILED:
         return
     stay = np.ones((2, 1))
     sparse = isinstance(kernel, SparseKernel)
     tiny = SparseKernel.homogeneous(stay, 2) if sparse else Kernel.homogeneous(stay.reshape(1, 2, 1), 2)
-    planner = StationaryPlanner(oracle, StationaryPolicies(tiny), build, gap=1e-9, batch_size=5)
+    planner = StationaryPlanner(oracle, StationaryPolicies(tiny), build, gap=1e-9)
     costs, chains = np.zeros((5, 2, 1, 2)), planner.chains
     planner.minimize(costs[:1])
     planner.minimize(costs)  # by the table, where there is one

@@ -127,6 +127,7 @@ class Search(ABC):
     """A method that looks for the cheapest stationary policy over one kernel."""
 
     name = ""  # of the solver inside, if there is one
+    batch_size = 1  # how many costs it is given at a time
 
     def __init__(self, chains: Chains) -> None:
         self._chains = chains
