@@ -83,16 +83,17 @@ class SolverPlanner(Planner):
             note="; ".join(sorted({answer.note for answer in answers if answer.note})),
             improved=sum(each.improved for each in solved),
         )
-        statuses = [answer.status for answer in answers]
         failed = np.array([answer.mass is None for answer in answers])
-        objective = np.concatenate([each.sweep.values[:, 0, self.domain.initial] for each in solved])
-        shortfall = np.concatenate([each.sweep.shortfall for each in solved])
+        statuses = [Status.FAILED if answer.mass is None else answer.status for answer in answers]
+        values = np.concatenate([each.sweep.values for each in solved])
+        objective = values[:, 0, self.domain.initial]
+        bound = objective + np.concatenate([each.sweep.shortfall for each in solved])
         return Plans(
             np.concatenate([each.sweep.actions for each in solved]),
             np.where(failed, np.inf, objective),
-            np.where(failed, -np.inf, objective + shortfall),
+            np.where(failed, -np.inf, bound),
             worst(statuses),
-            np.concatenate([each.sweep.values for each in solved]),
+            values,
             report,
             checked.shape[3],
             tuple(statuses),
@@ -118,22 +119,18 @@ class SolverPlanner(Planner):
                 self.solver.restart()
             answer = _plausible(self.solver.solve(scaled))
             wanted = visited_actions(answer.mass, cost.shape)
-            if answer.status is Status.OPTIMAL and answer.mass is not None and _takes(wanted, best.actions):
+            is_best = answer.mass is not None and bool(((wanted == best.actions) | (wanted < 0)).all())
+            if answer.status is Status.OPTIMAL and is_best:
                 return _Solved(best, answer, rebuilds)  # the policy of backward induction: no sweep is needed to judge
             size = float(size_of(self.domain, best.actions, least, cost)[0])
             own = settle(self.domain, cost, wanted, TIE_TOLERANCE * size)
             if answer.status is Status.FEASIBLE:
-                return _Solved(own, _honest(answer), rebuilds)
+                return _Solved(own, answer, rebuilds)
             if answer.mass is not None and own.values[0, 0, self.domain.initial] - least[0] <= self.gap * size:
                 return _Solved(best, answer, rebuilds)
         if answer.mass is None:
-            return _Solved(best, _honest(answer), rebuilds)
+            return _Solved(best, answer, rebuilds)
         return _Solved(best, replace(answer, note=IMPROVED_NOTE), rebuilds, improved=1)
-
-
-def _takes(wanted: Actions, actions: Actions) -> bool:
-    """Whether a policy takes each wanted action; -1 wants neach."""
-    return bool(((wanted == actions) | (wanted < 0)).all())
 
 
 def _plausible(answer: Answer) -> Answer:
@@ -142,11 +139,6 @@ def _plausible(answer: Answer) -> Answer:
         return answer
     is_occupancy = np.abs(answer.mass.sum(axis=(1, 2)) - 1.0).max() <= LOST_MASS
     return answer if is_occupancy and answer.status is not Status.FAILED else replace(answer, mass=None)
-
-
-def _honest(answer: Answer) -> Answer:
-    """The answer; without a policy it has failed, whatever the solver says."""
-    return replace(answer, status=Status.FAILED) if answer.mass is None else answer
 
 
 # The least that the limits of oracles may be, by their names.

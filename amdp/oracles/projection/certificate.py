@@ -10,7 +10,6 @@ a sum without cancellation, zero where `v = log d - L`.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import scipy
@@ -30,49 +29,37 @@ Positions = NDArray[np.integer]
 Entries = tuple[Positions, Positions, Floats]  # row s*A+a, column y, logarithm of the chance
 
 
-class Moves(Protocol):
-    """What a certificate asks of dynamics, one step at a time; `weights` are logarithms, `-inf` where unusable."""
-
-    def usable(self, h: int, weights: Floats, dead: Bools) -> Bools:
-        """The entries of `weights` that may carry mass, if it must not enter the `dead` states `[y]`."""
-
-    def successors(self, h: int, usable: Bools) -> Bools:
-        """The states `[y]` that usable entries lead to."""
-
-    def relax(self, h: int, weights: Floats, prices: Floats) -> tuple[Floats, Entries]:
-        """`phi[s, a]` at the next prices `[y]`, and the moves that attain it."""
-
-    def priced(self, h: int, weights: Floats, here: Floats, later: Floats) -> Floats:
-        """The weights that change the objective by a constant only, `log w + v[h, s] - v[h+1, y]`."""
-
-
 @dataclass(frozen=True, eq=False)
 class KernelMoves:
-    """One kernel: its rows are what they are."""
+    """What a certificate asks of one kernel, a step at a time; `weights` are logarithms, `-inf` where unusable."""
 
     kernel: SingleKernel
 
     def usable(self, h: int, weights: Floats, dead: Bools) -> Bools:
+        """The entries of `weights` that may carry mass, if it must not enter the `dead` states `[y]`."""
         leak = np.asarray(multiply(self.kernel.matrix(h), dead.astype(np.float64))).reshape(weights.shape)
         return np.asarray((weights > -np.inf) & (leak == 0.0))
 
     def successors(self, h: int, usable: Bools) -> Bools:
+        """The states `[y]` that usable entries lead to."""
         return np.asarray(multiply(self.kernel.matrix(h).T, usable.reshape(-1).astype(np.float64))) > 0.0
 
     def relax(self, h: int, weights: Floats, prices: Floats) -> tuple[Floats, Entries]:
+        """`phi[s, a]` at the next prices `[y]`, and the moves that attain it."""
         expected = np.asarray(multiply(self.kernel.matrix(h), prices)).reshape(weights.shape)
         step = scipy.sparse.coo_array(self.kernel.matrix(h))
         row, column = step.coords
         return expected - weights, (row, column, np.log(step.data))
 
     def priced(self, h: int, weights: Floats, here: Floats, later: Floats) -> Floats:
+        """The weights that change the objective by a constant only, `log w + v[h, s] - v[h+1, y]`."""
         expected: Floats = np.asarray(multiply(self.kernel.matrix(h), later)).reshape(weights.shape)
         return weights + here[:, None] - expected
 
 
 @dataclass(frozen=True, eq=False)
 class BoxMoves:
-    """All rows between two bounds: each pair takes the one that suits the prices."""
+    """The same of all rows between two bounds: each pair takes the one that suits the prices."""
 
     box: BernsteinBox
 
@@ -97,14 +84,16 @@ class BoxMoves:
         phi = np.where(used.any(axis=-1), terms.sum(axis=-1), np.inf)
         far = np.abs(np.where(used, cost, 0.0)).max(axis=-1) > FAR
         if far.any():
-            phi[far] = _expected_from_level(
-                log_chance[far], cost[far], used[far], self.box.lower[h][far], self.box.upper[h][far]
-            )
+            rows = log_chance, cost, used, self.box.lower[h], self.box.upper[h]
+            phi[far] = _expected_from_level(*(each[far] for each in rows))
         s, a, y = np.nonzero(used)
         return phi, (s * used.shape[1] + a, y, log_chance[used])
 
     def priced(self, h: int, weights: Floats, here: Floats, later: Floats) -> Floats:
         return weights + here[:, None, None] - later
+
+
+Moves = KernelMoves | BoxMoves
 
 
 def moves(domain: MarkovPolicies) -> Moves:
@@ -125,9 +114,12 @@ def supported(domain: MarkovPolicies, log_point: Floats) -> Floats:
     steps, states, _ = domain.shape
     usable = np.zeros(log_point.shape, dtype=bool)
     dead = np.zeros(states, dtype=bool)
+    usable[-1] = log_point[-1] > -np.inf
+    if usable.ndim == 4:
+        usable[-1, ..., 1:] = False  # the last step of a box has its mass in `y = 0`
     for h in reversed(range(steps)):
-        last = h == steps - 1
-        usable[h] = _ending(log_point[h]) if last else rule.usable(h, log_point[h], dead)
+        if h < steps - 1:
+            usable[h] = rule.usable(h, log_point[h], dead)
         dead = ~usable[h].reshape(states, -1).any(axis=1)
     if dead[domain.initial]:
         raise InvalidInput(
@@ -153,16 +145,8 @@ def certified(domain: MarkovPolicies, log_point: Floats, prices: Floats, report:
     lost = ~met & (weights.reshape(*prices.shape, -1) > -np.inf).any(axis=-1)
     with np.errstate(over="ignore"):
         gap = _gap(log_chance[met], excess) + float(np.exp(prices[lost] + log_total[lost]).sum())
-    return Projection(
-        log_measure,
-        kept,
-        objective(log_measure, log_point),
-        gap,
-        flow_residual(domain, log_measure),
-        box_residual(domain, log_measure),
-        Status.FEASIBLE,
-        report,
-    )
+    residuals = flow_residual(domain, log_measure), box_residual(domain, log_measure)
+    return Projection(log_measure, kept, objective(log_measure, log_point), gap, *residuals, Status.FEASIBLE, report)
 
 
 def state_chances(log_measure: Floats) -> Floats:
@@ -302,13 +286,13 @@ def _gap(log_chance: Floats, excess: Floats) -> float:
 def _occupied(domain: MarkovPolicies, weights: Floats, prices: Floats) -> tuple[Floats, Floats, Floats]:
     """The measure that prices stand for, its state chances and the totals `L[h, s]`, all as logarithms."""
     steps, states, _ = domain.shape
-    log_policy, log_total, found = _backward(moves(domain), weights, prices)
+    log_policy, log_total, moved = _backward(moves(domain), weights, prices)
     log_chance = np.full((steps, states), -np.inf)
     log_chance[0, domain.initial] = 0.0
     log_measure = np.full(weights.shape, -np.inf)
     for h in range(steps):
         pairs = log_chance[h][:, None] + log_policy[h]
-        row, column, log_move = found[h]
+        row, column, log_move = moved[h]
         mass = pairs.reshape(-1)[row] + log_move
         if h < steps - 1:
             log_chance[h + 1] = _grouped_log_sum(column, mass, states)
@@ -324,7 +308,7 @@ def _backward(rule: Moves, weights: Floats, prices: Floats) -> tuple[Floats, Flo
     steps, states, actions = weights.shape[:3]
     log_policy = np.full((steps, states, actions), -np.inf)
     log_total = np.full((steps, states), -np.inf)
-    found: list[Entries] = []
+    moved: list[Entries] = []
     for h in reversed(range(steps)):
         last = h == steps - 1
         phi, entries = _relax(rule, h, weights[h], np.zeros(states) if last else prices[h + 1], last=last)
@@ -333,8 +317,8 @@ def _backward(rule: Moves, weights: Floats, prices: Floats) -> tuple[Floats, Flo
         shares = log_sum(least - phi)
         log_total[h] = shares - least[:, 0]
         log_policy[h] = least - phi - np.where(np.isneginf(shares), 0.0, shares)[:, None]
-        found.insert(0, entries)
-    return log_policy, log_total, found
+        moved.insert(0, entries)
+    return log_policy, log_total, moved
 
 
 def _relax(rule: Moves, h: int, weights: Floats, prices: Floats, *, last: bool) -> tuple[Floats, Entries]:
@@ -343,14 +327,6 @@ def _relax(rule: Moves, h: int, weights: Floats, prices: Floats, *, last: bool) 
     pairs = weights if weights.ndim == 2 else weights[..., 0]
     rows = np.arange(pairs.size)
     return -pairs, (rows, np.zeros_like(rows), np.zeros(len(rows)))
-
-
-def _ending(weights: Floats) -> Bools:
-    """The usable entries of the last step: over a box only `y = 0`."""
-    usable = weights > -np.inf
-    if weights.ndim == 3:
-        usable[..., 1:] = False
-    return np.asarray(usable)
 
 
 def _grouped_log_sum(group: Positions, values: Floats, size: int) -> Floats:
