@@ -156,7 +156,5 @@ def new_tree(chains: Chains, incumbent: tuple[np.ndarray, float]) -> Tree:
 
 def proved(tree: Tree, problem: Problem) -> float:
     """No policy is cheaper: the least of the incumbent, what bounds closed, and what is open."""
-    open_nodes = tree.bounds[: tree.counts[OPEN]]
-    return float(
-        min(tree.best[VALUE] - evaluation_error(problem), tree.best[CLOSED_BOUND], open_nodes.min(initial=inf))
-    )
+    least_open = tree.bounds[: tree.counts[OPEN]].min(initial=inf)
+    return float(min(tree.best[VALUE] - evaluation_error(problem), tree.best[CLOSED_BOUND], least_open))

@@ -1,7 +1,7 @@
 """A homogeneous kernel, a start and costs, in the form that all compiled searches over stationary policies read."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import inf
 from typing import NamedTuple, TypeGuard
@@ -42,6 +42,7 @@ class Chains:
 
     kernel: SingleKernel
     initial: int
+    _counts: dict[int, int] = field(default_factory=dict)  # of closed policies, by limit
 
     @classmethod
     def of(cls, domain: StationaryPolicies) -> "Chains":
@@ -88,8 +89,8 @@ class Chains:
         if limit not in self._counts:
             steps, states, actions = self.shape
             nowhere, halt = np.empty((0, states), dtype=np.int64), np.zeros(1, dtype=np.int64)
-            given = self.rows, actions, self.initial, steps, limit, nowhere, halt
-            count = interruptible(lambda: kernels.search.trees.list_closed(*given), lambda: halt.fill(1), inf)
+            problem = self.rows, actions, self.initial, steps, limit, nowhere, halt
+            count = interruptible(lambda: kernels.search.trees.list_closed(*problem), lambda: halt.fill(1), inf)
             self._counts[limit] = int(count)
         return self._counts[limit]
 
@@ -98,10 +99,6 @@ class Chains:
         """Whether a round of a descent, or the coupling of all pairs of states, takes many products."""
         steps, states, actions = self.shape
         return states * (steps * self.rows.chances.size + 4_000 * states * actions**2) > LONG_PRODUCTS
-
-    @cached_property
-    def _counts(self) -> dict[int, int]:
-        return {}
 
     def pose(self, cost: Floats, lanes: int = LANES) -> Problem:
         """A problem for costs `[t, s, a]` of size at most 1, without a limit of time."""

@@ -86,11 +86,10 @@ class PathSearch(Search):
             began = perf_counter()
             kernels.search.cycles.explore(self._following, problem, strides, floors, walk, portion)
             clock.report(problem, float(walk.best[0]), bound, int(walk.counts[WALK_NODES]))
+        visited = int(walk.counts[WALK_NODES])
         if walk.counts[WALK_DEPTH] < 0:
-            return SearchResult(
-                walk.policy, max(bound, float(walk.best[0]) - problem.slack), int(walk.counts[WALK_NODES])
-            )
-        return SearchResult(walk.policy, bound, int(walk.counts[WALK_NODES]), self._why(walk))
+            return SearchResult(walk.policy, max(bound, float(walk.best[0]) - problem.slack), visited)
+        return SearchResult(walk.policy, bound, visited, self._why(walk))
 
     def _begin_below(self, walk: Walk, problem: Problem, clock: SearchClock) -> None:
         """Take what a local search finds for the incumbent, if it is cheaper."""
@@ -112,14 +111,7 @@ def moves_are_certain(chains: Chains) -> bool:
 
 
 def _new_walk(states: int, initial: int) -> Walk:
-    walk = Walk(
-        np.zeros(states + 1, dtype=np.int64),
-        np.full(states + 1, -1, dtype=np.int64),
-        np.full(states, -1, dtype=np.int64),
-        np.zeros(states + 2),
-        np.zeros(states, dtype=np.int64),
-        np.full(1, inf),
-        np.zeros(2, dtype=np.int64),
-    )
+    path, place, policy, counts = (np.zeros(size, dtype=np.int64) for size in (states + 1, states, states, 2))
+    walk = Walk(path, np.full_like(path, -1), place - 1, np.zeros(states + 2), policy, np.full(1, inf), counts)
     walk.path[0], walk.place[initial] = initial, 0
     return walk

@@ -18,7 +18,7 @@ from amdp.oracles.highs import linear_model, run
 from amdp.oracles.interrupts import POLL_SECONDS
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.chains import Chains, Policy, is_stationary
-from amdp.oracles.stationary.formulations import FORMULATIONS, Formulation
+from amdp.oracles.stationary.formulations import FORMULATIONS, Formulation, Rounded
 from amdp.oracles.stationary.mixed_search import (
     ABSOLUTE_GAP,
     HIGHS_ACCURACY,
@@ -28,7 +28,6 @@ from amdp.oracles.stationary.mixed_search import (
     model_to_export,
 )
 from amdp.oracles.stationary.planning import StationaryPlanner
-from amdp.oracles.stationary.rounding import Rounded
 from amdp.oracles.stationary.search import SearchClock
 from amdp.oracles.subprocesses import Tell
 
@@ -37,7 +36,7 @@ from amdp.oracles.subprocesses import Tell
 class MixedProgram:
     """One mixed-integer program for each cost array; for small cases, and to check the others against.
 
-    The model is rounded (`amdp.oracles.stationary.rounding`), and what HiGHS claims about it is examined
+    The model is rounded (`amdp.oracles.stationary.formulations`), and what HiGHS claims about it is examined
     (`amdp.oracles.stationary.mixed_search`): the bound is that of HiGHS if it is confirmed.
     """
 

@@ -20,9 +20,9 @@ from amdp.oracles.solving import require_model_suffix
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
 from amdp.oracles.stationary.chains import Chains, Policy
 from amdp.oracles.stationary.cycles import Cycles, PathSearch, moves_are_certain
+from amdp.oracles.stationary.formulations import Rounded
 from amdp.oracles.stationary.local_search import FEW_STARTS, descents
 from amdp.oracles.stationary.planning import StationaryPlanner
-from amdp.oracles.stationary.rounding import Rounded
 from amdp.oracles.stationary.search import Search, SearchClock, SearchResult
 from amdp.oracles.subprocesses import SubprocessEnded
 

@@ -48,14 +48,12 @@ class StationaryPlans(Plans):
         for cost, actions, to_go in zip(self.costs, self.actions, values, strict=True):
             laid = np.require(cost, requirements=["C", "W"])
             kernels.search.chains.costs_to_go(self.chains.rows, laid, actions.astype(np.int64), to_go)
-        self._require_same(values[:, 0, self.chains.initial])
+        largest = np.abs(self.costs).max(axis=(1, 2, 3))
+        difference = np.abs(values[:, 0, self.chains.initial] - self.objective)
+        if (difference > VALUE_TOLERANCE * self.costs.shape[1] * largest).any():
+            raise InvalidInput("costs has changed since the plans were made; read their values before")
         object.__setattr__(self, "values", values)
         return values
-
-    def _require_same(self, objective: Floats) -> None:
-        largest = np.abs(self.costs).max(axis=(1, 2, 3))
-        if (np.abs(objective - self.objective) > VALUE_TOLERANCE * self.costs.shape[1] * largest).any():
-            raise InvalidInput("costs has changed since the plans were made; read their values before")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Plans, tuple(getattr(self, entry.name) for entry in fields(Plans))

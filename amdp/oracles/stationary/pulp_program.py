@@ -17,6 +17,7 @@ from amdp.oracles.base import Planner, Status
 from amdp.oracles.pulp_solvers import Inflow, add_balance, add_pairs, command, require_solver, status_of, values, write
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.chains import Chains, is_stationary
+from amdp.oracles.stationary.formulations import Rounded
 from amdp.oracles.stationary.mixed_search import (
     ABSOLUTE_GAP,
     ACCURACY,
@@ -27,7 +28,6 @@ from amdp.oracles.stationary.mixed_search import (
     model_to_export,
 )
 from amdp.oracles.stationary.planning import StationaryPlanner
-from amdp.oracles.stationary.rounding import Rounded
 from amdp.oracles.subprocesses import Tell
 
 CBC_OPTIONS = [

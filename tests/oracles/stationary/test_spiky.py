@@ -8,9 +8,9 @@ from amdp.arrays import Floats
 from amdp.kernels.search.state import Problem
 from amdp.oracles.stationary import mixed_search
 from amdp.oracles.stationary.chains import Chains
+from amdp.oracles.stationary.formulations import LEAST_CHANCE, Rounded
 from amdp.oracles.stationary.mixed_search import Answer, Examination
 from amdp.oracles.stationary.planning import StationaryPlanner
-from amdp.oracles.stationary.rounding import LEAST_CHANCE, Rounded
 from amdp.oracles.stationary.search import SearchClock, SearchResult
 from benchmarks.brute_force import every_policy, plain_costs, plain_optimum
 from benchmarks.stationary_worlds import world
