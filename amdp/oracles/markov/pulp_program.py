@@ -15,21 +15,10 @@ from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import Dynamics
 from amdp.model.transitions import SingleKernel
+from amdp.oracles import pulp_solvers
 from amdp.oracles.base import Planner, Status
 from amdp.oracles.highs import ACCURACY
 from amdp.oracles.polytope import has_polytope, solvable_moves
-from amdp.oracles.pulp_solvers import (
-    Cbc,
-    Highs,
-    Inflow,
-    add_balance,
-    add_pairs,
-    command,
-    require_solver,
-    status_of,
-    values,
-    write,
-)
 from amdp.oracles.solving import Answer, SolverPlanner, require_limits, require_model_suffix
 
 CBC_ACCURACY = ["primalTolerance 1e-10", "dualTolerance 1e-10"]  # its own are 1e-7
@@ -47,7 +36,7 @@ class PulpProgram:
 
     def __post_init__(self) -> None:
         require_limits(self)
-        require_solver(self.solver)
+        pulp_solvers.require_solver(self.solver)
 
     def supports(self, domain: Domain) -> bool:
         return has_polytope(domain)
@@ -62,7 +51,7 @@ class PulpProgram:
         assert isinstance(planner, SolverPlanner)
         assert isinstance(planner.solver, _Pulp)
         planner.solver.set_cost(planner.checked(floats("cost", cost, "hsa")[None])[0])
-        write(planner.solver.problem, path)
+        pulp_solvers.write(planner.solver.problem, path)
 
 
 class _Pulp:
@@ -75,10 +64,10 @@ class _Pulp:
 
     def restart(self) -> None:
         self.problem = pulp.LpProblem("cheapest_policy", pulp.LpMinimize)
-        self.pairs = add_pairs(self.problem, self._shape)
+        self.pairs = pulp_solvers.add_pairs(self.problem, self._shape)
         dynamics = self._domain.dynamics
         inflow = self._box_flow(dynamics) if isinstance(dynamics, BernsteinBox) else self._flow(dynamics)
-        add_balance(self.problem, self.pairs, self._shape, inflow, self._domain.initial)
+        pulp_solvers.add_balance(self.problem, self.pairs, self._shape, inflow, self._domain.initial)
 
     def set_cost(self, cost: Floats) -> None:
         """Replace the objective by `<cost, x>`."""
@@ -92,37 +81,34 @@ class _Pulp:
             self.problem.solve(self._command())
         except Exception as problem:  # whatever PuLP and its solvers raise
             return Answer(None, Status.FAILED, note=f"{type(problem).__name__}: {problem}")
-        status = status_of(self.problem)
+        status = pulp_solvers.status_of(self.problem)
         if status is Status.FAILED:
             stopped = Status.FEASIBLE if self._settings.seconds < inf else Status.FAILED
             return Answer(None, stopped, note=pulp.LpStatus[self.problem.status])
-        return Answer(
-            values(self.pairs).reshape(self._shape),
-            status,
-            note="" if status is Status.OPTIMAL else "stopped at a limit",
-        )
+        note = "" if status is Status.OPTIMAL else "stopped at a limit"
+        return Answer(pulp_solvers.values(self.pairs).reshape(self._shape), status, note=note)
 
     def _command(self) -> Any:
         limits = self._settings.seconds, self._settings.threads
         if self._settings.solver == "CBC":
-            return command(Cbc, *limits, {"options": CBC_ACCURACY})
-        return command(Highs, *limits, ACCURACY)
+            return pulp_solvers.command(pulp_solvers.Cbc, *limits, {"options": CBC_ACCURACY})
+        return pulp_solvers.command(pulp_solvers.Highs, *limits, ACCURACY)
 
-    def _flow(self, kernel: Dynamics) -> Inflow:
+    def _flow(self, kernel: Dynamics) -> pulp_solvers.Inflow:
         """`P[h,s,a,y] x[h,s,a]` enters `(h+1, y)`."""
         assert isinstance(kernel, SingleKernel)
         steps, _, actions = self._shape
-        inflow: Inflow = {}
+        inflow: pulp_solvers.Inflow = {}
         for h in range(steps - 1):
             rows = scipy.sparse.coo_array(kernel.matrix(h))
             for row, y, chance in zip(*(axis.tolist() for axis in rows.coords), rows.data.tolist(), strict=True):
                 inflow.setdefault((h + 1, y), []).append(chance * self.pairs[h, row // actions, row % actions])
         return inflow
 
-    def _box_flow(self, box: BernsteinBox) -> Inflow:
+    def _box_flow(self, box: BernsteinBox) -> pulp_solvers.Inflow:
         """`q[h,s,a,y]` enters `(h+1, y)`, with `sum_y q = x` and `lower x <= q <= upper x`, or `q = share x`."""
         moves = solvable_moves(box)
-        inflow: Inflow = {}
+        inflow: pulp_solvers.Inflow = {}
         for h, s, a in np.ndindex(*moves.free.shape[:3]):
             pair, free = self.pairs[h, s, a], moves.free[h, s, a]
             for y in np.flatnonzero(~free).tolist():

@@ -19,15 +19,8 @@ from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.oracles.base import Report, Status
 from amdp.oracles.polytope import has_polytope, polytope
+from amdp.oracles.projection import certificate
 from amdp.oracles.projection.base import Projection, Projector, status_of
-from amdp.oracles.projection.certificate import (
-    certified,
-    prices_for,
-    reweighted,
-    soft_prices,
-    state_chances,
-    supported,
-)
 from amdp.oracles.solving import require_limits
 
 Positions = NDArray[np.integer]
@@ -72,16 +65,16 @@ class _CvxpyProjector(Projector):
         """Solve, then rebuild the measure from the solver's multipliers or from its measure, whichever proves more."""
         began = perf_counter()
         point = self.checked(log_point)
-        weights = supported(self.domain, point)
+        weights = certificate.supported(self.domain, point)
         start = self.start(near)
-        at = soft_prices(self.domain, weights) if start is None else start
+        at = certificate.soft_prices(self.domain, weights) if start is None else start
         program = self._written(weights > -inf)
-        status, prices, measure = program.solve(reweighted(self.domain, weights, at))
+        status, prices, measure = program.solve(certificate.reweighted(self.domain, weights, at))
         candidates = [at] if prices is None else [at + prices]
         if measure is not None:
             chances = measure.reshape(*at.shape, -1).sum(axis=-1)
             with np.errstate(divide="ignore"):
-                candidates.append(prices_for(self.domain, weights, np.log(chances)))
+                candidates.append(certificate.prices_for(self.domain, weights, np.log(chances)))
         note = "" if status == "optimal" else status
         report = Report(self.name, 0.0, program.iterations, solver=program.name, note=note)
         answers = [self._certified(point, weights, each, report) for each in candidates]
@@ -95,9 +88,9 @@ class _CvxpyProjector(Projector):
 
     def _certified(self, point: Floats, weights: Floats, prices: Floats, report: Report) -> Projection:
         """The answer of these prices, or of the prices of its own chances: no solver resolves chances of 1e-300."""
-        first = certified(self.domain, point, prices, report)
-        renewed = prices_for(self.domain, weights, state_chances(first.log_measure))
-        second = certified(self.domain, point, renewed, report)
+        first = certificate.certified(self.domain, point, prices, report)
+        renewed = certificate.prices_for(self.domain, weights, certificate.state_chances(first.log_measure))
+        second = certificate.certified(self.domain, point, renewed, report)
         return first if first.gap <= second.gap else second
 
     def _written(self, used: Bools) -> "_Program":

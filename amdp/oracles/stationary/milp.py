@@ -17,16 +17,10 @@ from amdp.oracles.base import Planner
 from amdp.oracles.highs import linear_model, run
 from amdp.oracles.interrupts import POLL_SECONDS
 from amdp.oracles.solving import require_limits
+from amdp.oracles.stationary import mixed_search
 from amdp.oracles.stationary.chains import Chains, Policy, is_stationary
 from amdp.oracles.stationary.formulations import FORMULATIONS, Formulation, Rounded
-from amdp.oracles.stationary.mixed_search import (
-    ABSOLUTE_GAP,
-    HIGHS_ACCURACY,
-    HIGHS_OPTIONS,
-    Answer,
-    MixedSearch,
-    model_to_export,
-)
+from amdp.oracles.stationary.mixed_search import Answer, MixedSearch, model_to_export
 from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.search import SearchClock
 from amdp.oracles.subprocesses import Tell
@@ -125,9 +119,9 @@ def _listener(tell: Tell) -> Callable[[Any], None]:
 def _loaded(program: Formulation, threads: int, is_accurate: bool) -> Any:
     """HiGHS with a program; at its own accuracy or at ours."""
     highs = highspy.Highs()
-    gaps = {"mip_rel_gap": 0.0, "mip_abs_gap": ABSOLUTE_GAP}
-    options = {"output_flag": False, "threads": threads} | gaps | HIGHS_OPTIONS
-    for option, value in (options | (HIGHS_ACCURACY if is_accurate else {})).items():
+    gaps = {"mip_rel_gap": 0.0, "mip_abs_gap": mixed_search.ABSOLUTE_GAP}
+    options = {"output_flag": False, "threads": threads} | gaps | mixed_search.HIGHS_OPTIONS
+    for option, value in (options | (mixed_search.HIGHS_ACCURACY if is_accurate else {})).items():
         highs.setOptionValue(option, value)
     rows = program.row_lower, program.row_upper
     model = linear_model(program.matrix, program.cost, *rows, program.lower, program.upper)

@@ -16,23 +16,16 @@ from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import Planner, Status
 from amdp.oracles.pulp_solvers import Inflow, add_balance, add_pairs, command, require_solver, status_of, values, write
 from amdp.oracles.solving import require_limits
+from amdp.oracles.stationary import mixed_search
 from amdp.oracles.stationary.chains import Chains, is_stationary
 from amdp.oracles.stationary.formulations import Rounded
-from amdp.oracles.stationary.mixed_search import (
-    ABSOLUTE_GAP,
-    ACCURACY,
-    HIGHS_ACCURACY,
-    HIGHS_OPTIONS,
-    Answer,
-    MixedSearch,
-    model_to_export,
-)
+from amdp.oracles.stationary.mixed_search import Answer, MixedSearch, model_to_export
 from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.subprocesses import Tell
 
 CBC_OPTIONS = [
-    *(f"{kind}Tolerance {ACCURACY:g}" for kind in ("primal", "dual", "integer")),
-    f"allowableGap {ABSOLUTE_GAP:g}",
+    *(f"{kind}Tolerance {mixed_search.ACCURACY:g}" for kind in ("primal", "dual", "integer")),
+    f"allowableGap {mixed_search.ABSOLUTE_GAP:g}",
     "increment 1e-10",  # by itself CBC leaves policies that are cheaper by less than 1e-5
     "preprocess off",
 ]
@@ -127,5 +120,10 @@ def _command(settings: PulpMixedProgram, seconds: float) -> Any:
     if settings.solver == "CBC":
         options = {"gapRel": 0.0, "presolve": False, "options": CBC_OPTIONS}
         return command(pulp.PULP_CBC_CMD, seconds, settings.threads, options)
-    options = {"gapRel": 0.0, "gapAbs": ABSOLUTE_GAP, **HIGHS_OPTIONS, **HIGHS_ACCURACY}
+    options = {
+        "gapRel": 0.0,
+        "gapAbs": mixed_search.ABSOLUTE_GAP,
+        **mixed_search.HIGHS_OPTIONS,
+        **mixed_search.HIGHS_ACCURACY,
+    }
     return command(pulp.HiGHS, seconds, settings.threads, options)
