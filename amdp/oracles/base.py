@@ -145,6 +145,7 @@ class Bound(Exclusive, ABC):
         self.require_fit(oracle, domain)
         self.oracle = oracle
         self.domain = domain
+        self.name = registry.name_of(self.group, type(oracle))  # of the class, where it has none
 
     @classmethod
     def require_fit(cls, oracle: "Oracle[Bound]", domain: Domain, blamed: str = "", remedy: str = "") -> None:
@@ -153,11 +154,6 @@ class Bound(Exclusive, ABC):
         if not oracle.supports(domain):
             raise UnsupportedDomain(f"{name} does not {cls.verb} {describe(domain)}{remedy}", blamed or cls.role)
         registry.require(name, oracle.requires)
-
-    @property
-    def name(self) -> str:
-        """The name of its oracle, as in `amdp.oracle(name)`; that of the class where it has none."""
-        return registry.name_of(self.group, type(self.oracle))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return self.oracle.bind, (self.domain,)

@@ -4,6 +4,7 @@ Import this only where cvxpy is asked for: it takes half a second.
 """
 
 from collections.abc import Callable
+from math import inf
 from threading import Event
 from typing import Any
 from warnings import catch_warnings, simplefilter
@@ -78,6 +79,7 @@ class _Clarabel(CLARABEL):  # type: ignore[misc]
         return interruptible(solve, stop.set)
 
 
+Spelling = tuple[str, dict[str, Any]]
 _STOPPABLE: dict[str, Callable[[], Any]] = {"HIGHS": _Highs, "CLARABEL": _Clarabel}
 
 
@@ -94,13 +96,19 @@ def constraints(x: Any, rows: Polytope, matrix: Any, used: Bools) -> list[Any]:
 
 
 class Program:
-    """A cvxpy problem that is solved again and again with other parameters, at the accuracy of `options`."""
+    """A cvxpy problem that is solved again and again with other parameters.
 
-    def __init__(self, objective: Any, constraints: list[Any], solver: str, options: dict[str, Any]) -> None:
+    `spelling` is how each solver spells a time limit, and the options of its accuracy.
+    """
+
+    def __init__(
+        self, objective: Any, constraints: list[Any], solver: str, seconds: float, spelling: dict[str, Spelling]
+    ) -> None:
         self.name = f"cvxpy {cvxpy.__version__} with {solver}"
+        time_limit, options = spelling[solver]
         self.problem = cvxpy.Problem(cvxpy.Minimize(objective), constraints)
         self._solver = _STOPPABLE[solver]() if solver in _STOPPABLE else solver
-        self._options = options
+        self._options = options | ({time_limit: seconds} if seconds < inf else {})
 
     @property
     def iterations(self) -> int:

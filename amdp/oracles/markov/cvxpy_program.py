@@ -53,15 +53,14 @@ class _Cvxpy:
 
         from amdp.oracles import cvxpy_solvers
 
-        rows, solver = self._rows, self._settings.solver
-        time_limit, options = _SPELLING[solver]
-        limit = {time_limit: self._settings.seconds} if self._settings.seconds < inf else {}
+        rows, settings = self._rows, self._settings
         self._x = cvxpy.Variable(rows.matrix.shape[1], nonneg=True)
         self._cost = cvxpy.Parameter(rows.n_pairs)
         every_row = np.ones(len(rows.row_lower), dtype=bool)
         constraints = cvxpy_solvers.constraints(self._x, rows, rows.matrix.tocsr(), every_row)
         objective = self._cost @ self._x[: rows.n_pairs]
-        self._program = cvxpy_solvers.Program(objective, constraints, solver, options | limit)
+        limits = settings.solver, settings.seconds, _SPELLING
+        self._program = cvxpy_solvers.Program(objective, constraints, *limits)
         self.name = self._program.name
 
     def solve(self, cost: Floats) -> Answer:

@@ -119,10 +119,9 @@ class _Program:
         self._cost = cvxpy.Parameter(len(self._weighted))
         mass = self._x[self._weighted]
         objective = cvxpy.sum(-cvxpy.entr(mass)) + self._cost @ mass
-        time_limit, options = _SPELLING[settings.solver]
-        limit = {time_limit: settings.seconds} if settings.seconds < inf else {}
         constraints = cvxpy_solvers.constraints(self._x, rows, matrix, full)
-        self._program = cvxpy_solvers.Program(objective, constraints, settings.solver, options | limit)
+        limits = settings.solver, settings.seconds, _SPELLING
+        self._program = cvxpy_solvers.Program(objective, constraints, *limits)
         self.name = self._program.name
 
     def solve(self, weights: Floats) -> tuple[str, Floats | None, Floats | None]:

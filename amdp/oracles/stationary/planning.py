@@ -7,6 +7,7 @@ under the returned policy, are worked out when someone reads them. They do not p
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from functools import partial
 from math import inf
 from time import perf_counter
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from amdp import kernels
-from amdp.arrays import Costs, Floats, Values
+from amdp.arrays import Costs, Values
 from amdp.errors import InvalidInput
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.model.transitions import Kernel, SingleKernel, SparseKernel
@@ -27,6 +28,7 @@ from amdp.oracles.stationary.search import Progress, Search, SearchClock, Search
 TIE_TOLERANCE = 1e-13  # relative to steps times the largest cost: policies that differ by less differ by rounding
 EXACTLY_STATIONARY = 1e-16  # a law of the state that moves by less in a step is stationary to the last digit
 VALUE_TOLERANCE = 1e-9  # relative to steps times the largest cost: two evaluations of a policy do not differ by more
+Answer = tuple[SearchResult, float, float, float]  # with its value, its bound, and the gap that still counts as optimal
 UNREAD: Values = np.empty((0, 0, 0))  # stands for values that no one has read
 
 
@@ -86,14 +88,12 @@ class StationaryPlanner(Planner):
 
     def minimize(self, costs: Costs) -> Plans:
         began = perf_counter()
-        shaped = self.shaped(costs)
-        results: list[SearchResult] = []
-        objective, bound, allowed = np.empty((3, len(shaped)))
-        for first in range(0, len(shaped), self.search.batch_size):
-            batch = slice(first, first + self.search.batch_size)
-            results += self._solved(shaped[batch], objective[batch], bound[batch], allowed[batch])
-        proved = objective - bound <= allowed
-        statuses = [Status.OPTIMAL if met else Status.FEASIBLE for met in proved]
+        shaped, size = self.shaped(costs), self.search.batch_size
+        answers = [answer for i in range(0, len(shaped), size) for answer in self._solved(shaped[i : i + size])]
+        results = [answer[0] for answer in answers]
+        objective, bound, allowed = np.array([answer[1:] for answer in answers]).T.copy()
+        np.minimum(bound, objective, out=bound)
+        statuses = [Status.OPTIMAL if met else Status.FEASIBLE for met in objective - bound <= allowed]
         return StationaryPlans(
             np.array([result.policy for result in results], dtype=np.int32),
             objective,
@@ -107,31 +107,24 @@ class StationaryPlanner(Planner):
             costs=shaped,
         )
 
-    def _solved(self, costs: Costs, objective: Floats, bound: Floats, allowed: Floats) -> list[SearchResult]:
-        """Search, settle and evaluate; values, bounds, and the gaps that still count as optimal, go into `[n]`."""
+    def _solved(self, costs: Costs) -> list[Answer]:
+        """Search, settle and evaluate, within the time limit."""
         with SearchClock(self._seconds * len(costs), self.on_progress) as clock:
+            work = partial(self._searched, costs, clock)
+            return interruptible(work, clock.interrupt, inf) if self.chains.is_long else work()
 
-            def work() -> list[SearchResult]:
-                return self._searched(costs, objective, bound, allowed, clock)
-
-            results = interruptible(work, clock.interrupt, inf) if self.chains.is_long else work()
-        np.minimum(bound, objective, out=bound)
-        return results
-
-    def _searched(
-        self, costs: Costs, objective: Floats, bound: Floats, allowed: Floats, clock: SearchClock
-    ) -> list[SearchResult]:
+    def _searched(self, costs: Costs, clock: SearchClock) -> list[Answer]:
         steps, rows = self.chains.shape[0], self.chains.rows
         horizon = self.search.horizon(len(costs), clock)
         problems, scales, sizes = scaled_problems(self.chains.initial, costs, horizon, clock.halt)
-        results = self.search.solve(problems, clock)
-        for i, (problem, result) in enumerate(zip(problems, results, strict=True)):
+        results, answers = self.search.solve(problems, clock), list[Answer]()
+        for problem, result, scale, size in zip(problems, results, scales, sizes, strict=True):
             kernels.search.chains.settle(rows, problem, result.policy, TIE_TOLERANCE * steps)
-            objective[i] = scales[i] * self.chains.value(problem._replace(stop=EXACTLY_STATIONARY), result.policy)
+            objective = scale * self.chains.value(problem._replace(stop=EXACTLY_STATIONARY), result.policy)
             # Rows that miss the sum 1 shift every term of a bound's proof by no more than this.
-            bound[i] = scales[i] * (result.bound - 4.0 * self.chains.defect * steps**2)
-        allowed[:] = self._gap * steps * sizes
-        return results
+            bound = scale * (result.bound - 4.0 * self.chains.defect * steps**2)
+            answers.append((result, objective, bound, self._gap * steps * size))
+        return answers
 
     def _report(self, results: list[SearchResult], seconds: float) -> Report:
         notes = [self._reason, *sorted({result.note for result in results})]
