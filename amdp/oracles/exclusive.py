@@ -1,7 +1,6 @@
 """One solve at a time, and a fresh start after a solve that raised: the rules for everything that is bound to a domain.
 
-Solvers are not safe for two threads, and an exception (Ctrl-C above all) may leave a model half changed at any
-moment. Both are answered here, once, for every planner and projector, also those of other packages.
+Solvers are not safe for two threads, and an exception (Ctrl-C above all) may leave a model half changed at any moment.
 """
 
 from collections.abc import Callable

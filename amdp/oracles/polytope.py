@@ -106,6 +106,7 @@ def _flow_rows(moves: Moves, domain: MarkovPolicies) -> Polytope:
     steps, states, actions = shape = domain.shape
     pairs = steps * states * actions
     h, s, a, y = np.nonzero(moves.free)
+    fixed = np.nonzero(~moves.free & (moves.share > 0.0))  # there `share x` enters the next state
     pair = (h * states + s) * actions + a
     flow = pairs + np.arange(len(pair))
     low, high = moves.low[moves.free], moves.high[moves.free]
@@ -121,7 +122,7 @@ def _flow_rows(moves: Moves, domain: MarkovPolicies) -> Polytope:
     left = 1.0 - np.where(moves.free, 0.0, moves.share).sum(axis=-1).reshape(-1)[split_pairs]
     parts = [
         _outflow(shape),
-        _fixed_inflow(moves, shape),
+        ((fixed[0] + 1) * states + fixed[3], (fixed[0] * states + fixed[1]) * actions + fixed[2], -moves.share[fixed]),
         ((h + 1) * states + y, flow, -ones),
         (n_balance + np.arange(n_split), split_pairs, left),
         (split, flow, -ones),
@@ -134,13 +135,6 @@ def _flow_rows(moves: Moves, domain: MarkovPolicies) -> Polytope:
     row_lower = np.concatenate([equal, np.full(len(capped), -np.inf), np.zeros(len(floored))])
     row_upper = np.concatenate([equal, np.zeros(len(capped)), np.full(len(floored), np.inf)])
     return _assemble(shape, parts, pairs + len(pair), row_lower, row_upper)
-
-
-def _fixed_inflow(moves: Moves, shape: Shape) -> Entries:
-    """`share x` enters the balance row of the next state, where the flow is fixed."""
-    _, states, actions = shape
-    h, s, a, y = np.nonzero(~moves.free & (moves.share > 0.0))
-    return (h + 1) * states + y, (h * states + s) * actions + a, -moves.share[h, s, a, y]
 
 
 def _outflow(shape: Shape) -> Entries:

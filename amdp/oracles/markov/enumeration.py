@@ -23,7 +23,7 @@ class MarkovEnumerator(Planner):
     def __init__(self, oracle: PlanningOracle, domain: Domain) -> None:
         super().__init__(oracle, domain)
         self._free = deciding_states(domain)
-        self._count = domain.shape[2] ** count_deciding(domain)
+        self._count = domain.shape[2] ** int(self._free.sum())
 
     def minimize(self, costs: Costs) -> Plans:
         began = perf_counter()
@@ -67,11 +67,6 @@ def _mass(domain: Domain, actions: Actions, cost: Costs) -> Occupancy:
     assert isinstance(dynamics, SingleKernel)
     mass: Occupancy = dynamics.occupancy(one_hot(actions, domain.shape[2])[None], domain.initial)[0]
     return mass
-
-
-def count_deciding(domain: Domain) -> int:
-    """The number of states of all steps at which the choice can matter."""
-    return int(deciding_states(domain).sum())
 
 
 def deciding_states(domain: Domain) -> Bools:

@@ -103,7 +103,9 @@ class _L1Projector(Projector):
         """Take the weight of moves into states without any, backward; refuse what leaves no row or no start."""
         dead = np.asarray(np.isneginf(point[-1, :, :, 0]).all(axis=-1))
         for h in reversed(range(len(point) - 1)):
-            self._require_weight(h, point[h])
+            if (self._barred(h, point[h]) & ~np.isneginf(point[h]).all(axis=-1)).any():
+                reason = "the point has no mass on moves that a row of the ball needs"
+                raise InvalidInput(f"{reason}; give weight to all moves")
             point[h][..., dead] = -np.inf
             point[h][self._barred(h, point[h])] = -np.inf
             dead = np.asarray(np.isneginf(point[h]).all(axis=(1, 2)))
@@ -117,11 +119,6 @@ class _L1Projector(Projector):
         """The pairs `[s, a]` without weight on enough moves for any row of their ball."""
         needed = np.where(np.isneginf(weights), self._ball.center[h], 0.0).sum(axis=-1)
         return np.asarray(needed > self._ball.radius[h] / 2.0 + 1e-12)
-
-    def _require_weight(self, h: int, weights: Floats) -> None:
-        """Refuse pairs with weight on some moves, but not on enough of them."""
-        if (self._barred(h, weights) & ~np.isneginf(weights).all(axis=-1)).any():
-            raise InvalidInput("the point has no mass on moves that a row of the ball needs; give weight to all moves")
 
     def _sloped(self, flat: Floats, point: Floats) -> tuple[float, Floats]:
         dual = self._dual(flat.reshape(point.shape[:2]), point)

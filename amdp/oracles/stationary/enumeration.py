@@ -23,7 +23,7 @@ from amdp.model.domains import Domain
 from amdp.model.transitions import Kernel
 from amdp.oracles.base import Planner
 from amdp.oracles.interrupts import interruptible
-from amdp.oracles.markov.enumeration import MarkovEnumerator, count_deciding
+from amdp.oracles.markov.enumeration import MarkovEnumerator, deciding_states
 from amdp.oracles.polytope import has_polytope
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.branch_and_bound import new_tree, proved
@@ -55,8 +55,7 @@ class Enumeration:
         return (is_stationary(domain) or has_polytope(domain)) and not self._too_many(domain)
 
     def bind(self, domain: Domain) -> Planner:
-        many = self._too_many(domain) if is_stationary(domain) or has_polytope(domain) else ""
-        if many:
+        if (is_stationary(domain) or has_polytope(domain)) and (many := self._too_many(domain)):
             reason = f"enumeration would try {many} policies, more than its limit of {self.limit}"
             raise UnsupportedDomain(f"{reason}; use another oracle, or raise the limit", "oracle")
         if is_stationary(domain):
@@ -67,7 +66,7 @@ class Enumeration:
         """How many policies there are, in words, if that is more than the limit."""
         if is_stationary(domain):
             return f"more than {self.limit}" if Chains.of(domain).count_closed(self.limit) > self.limit else ""
-        n_actions, deciding = domain.shape[2], count_deciding(domain)
+        n_actions, deciding = domain.shape[2], int(deciding_states(domain).sum())
         return f"{n_actions}^{deciding}" if n_actions**deciding > self.limit else ""
 
 
@@ -126,10 +125,7 @@ class ListSearch(Search):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The laws of all closed policies until they are roughly stationary.
-
-    The table tells which policies may be the cheapest; those are evaluated exactly.
-    """
+    """The laws of all closed policies until they are roughly stationary: they tell which may be the cheapest."""
 
     chains: Chains
     policies: NDArray[np.int64]  # [n, s], -1 where a policy never comes
