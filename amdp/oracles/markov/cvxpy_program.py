@@ -29,14 +29,12 @@ class CvxpyProgram:
     seconds: float = inf  # for each solve
     gap: float = 1e-9  # relative to what the best policy pays: a solver that is further off is asked again
     requires: ClassVar[tuple[str, ...]] = ("cvxpy",)
+    supports = staticmethod(has_polytope)
 
     def __post_init__(self) -> None:
         require_limits(self)
         if self.solver not in _SPELLING:
             raise InvalidInput(f"{self.solver!r}; cvxpy is asked for one of {', '.join(_SPELLING)}", "solver")
-
-    def supports(self, domain: Domain) -> bool:
-        return has_polytope(domain)
 
     def bind(self, domain: Domain) -> Planner:
         return SolverPlanner(self, domain, lambda accepted: _Cvxpy(accepted, self), self.gap)

@@ -41,12 +41,10 @@ class OccupancyProgram:
     gap: float = 1e-9  # relative to what the best policy pays: a solver that is further off is asked again
     threads: int = 1
     requires: ClassVar[tuple[str, ...]] = ("highspy",)
+    supports = staticmethod(has_polytope)
 
     def __post_init__(self) -> None:
         require_limits(self)
-
-    def supports(self, domain: Domain) -> bool:
-        return has_polytope(domain)
 
     def bind(self, domain: Domain) -> Planner:
         return SolverPlanner(self, domain, lambda accepted: _Highs(accepted, self), self.gap)

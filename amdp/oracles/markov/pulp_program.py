@@ -33,13 +33,11 @@ class PulpProgram:
     gap: float = 1e-9  # relative to what the best policy pays: a solver that is further off is asked again
     threads: int = 1
     requires: ClassVar[tuple[str, ...]] = ("pulp",)
+    supports = staticmethod(has_polytope)
 
     def __post_init__(self) -> None:
         require_limits(self)
         pulp_solvers.require_solver(self.solver)
-
-    def supports(self, domain: Domain) -> bool:
-        return has_polytope(domain)
 
     def bind(self, domain: Domain) -> Planner:
         return SolverPlanner(self, domain, lambda accepted: _Pulp(accepted, self), self.gap)

@@ -40,14 +40,12 @@ class CvxpyProjection:
     seconds: float = inf  # for each solve
     gap: float = 1e-8  # that must be proved, for each step
     requires: ClassVar[tuple[str, ...]] = ("cvxpy",)
+    supports = staticmethod(has_polytope)
 
     def __post_init__(self) -> None:
         require_limits(self)
         if self.solver not in _SPELLING:
             raise InvalidInput(f"{self.solver!r}; cvxpy is asked for one of {', '.join(_SPELLING)}", "solver")
-
-    def supports(self, domain: Domain) -> bool:
-        return has_polytope(domain)
 
     def bind(self, domain: Domain) -> Projector:
         return _CvxpyProjector(self, domain)

@@ -48,6 +48,7 @@ class NewtonProjection:
     iterations: int = 500
     factored_states: int = 48  # up to here steps are solved by block factors, above by conjugate gradients
     requires: ClassVar[tuple[str, ...]] = ()
+    supports = staticmethod(has_polytope)
 
     def __post_init__(self) -> None:
         for name in ("accuracy", "gap"):
@@ -56,9 +57,6 @@ class NewtonProjection:
                 raise InvalidInput(f"{value!r}; it must be a number that is at least 0", name)
         for name in ("iterations", "factored_states"):
             require_whole(name, getattr(self, name))
-
-    def supports(self, domain: Domain) -> bool:
-        return has_polytope(domain)
 
     def bind(self, domain: Domain) -> Projector:
         over_box = has_polytope(domain) and isinstance(domain.dynamics, BernsteinBox)

@@ -45,12 +45,10 @@ class BranchAndBound:
     gap: float = 1e-9  # relative to steps times the largest cost: above it an answer is not called optimal
     starts: int = 20
     requires: ClassVar[tuple[str, ...]] = ()
+    supports = staticmethod(is_stationary)
 
     def __post_init__(self) -> None:
         require_limits(self)
-
-    def supports(self, domain: Domain) -> bool:
-        return is_stationary(domain)
 
     def bind(self, domain: Domain) -> Planner:
         return StationaryPlanner(self, domain, partial(TreeSearch, settings=self), self.gap, self.seconds)

@@ -32,12 +32,10 @@ class LocalSearch:
     seconds: float = inf  # for each solve
     gap: float = 1e-9
     requires: ClassVar[tuple[str, ...]] = ()
+    supports = staticmethod(is_stationary)
 
     def __post_init__(self) -> None:
         require_limits(self)
-
-    def supports(self, domain: Domain) -> bool:
-        return is_stationary(domain)
 
     def bind(self, domain: Domain) -> Planner:
         return StationaryPlanner(self, domain, partial(_Descents, starts=self.starts), self.gap, self.seconds)

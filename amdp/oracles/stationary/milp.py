@@ -39,14 +39,12 @@ class MixedProgram:
     gap: float = 1e-9  # relative to steps times the largest cost: above it an answer is not called optimal
     threads: int = 1
     requires: ClassVar[tuple[str, ...]] = ("highspy",)
+    supports = staticmethod(is_stationary)
 
     def __post_init__(self) -> None:
         require_limits(self)
         if self.formulation not in FORMULATIONS:
             raise InvalidInput(f"{self.formulation!r}; it must be one of {', '.join(FORMULATIONS)}", "formulation")
-
-    def supports(self, domain: Domain) -> bool:
-        return is_stationary(domain)
 
     def bind(self, domain: Domain) -> Planner:
         name = f"HiGHS {highspy.Highs().version()}"

@@ -45,13 +45,11 @@ class PulpMixedProgram:
     gap: float = 1e-9
     threads: int = 1
     requires: ClassVar[tuple[str, ...]] = ("pulp",)
+    supports = staticmethod(is_stationary)
 
     def __post_init__(self) -> None:
         require_limits(self)
         require_solver(self.solver)
-
-    def supports(self, domain: Domain) -> bool:
-        return is_stationary(domain)
 
     def bind(self, domain: Domain) -> Planner:
         name = f"PuLP {pulp.__version__} with {self.solver}"
