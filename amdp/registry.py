@@ -38,6 +38,13 @@ def create(group: str, name: str, options: dict[str, Any]) -> Any:
     return target(**options)
 
 
+@cache
+def name_of(group: str, kind: type) -> str:
+    """The name under which a class is registered in a group, or its own where it has none there."""
+    home = f"{kind.__module__}:{kind.__qualname__}"
+    return next((entry.name for entry in _entries(group).values() if entry.value == home), kind.__name__)
+
+
 def require_options(name: str, target: Any, options: Iterable[str]) -> None:
     """Refuse options that a class or a function does not have."""
     known = known_options(target)

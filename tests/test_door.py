@@ -62,7 +62,7 @@ def test_a_world_is_accepted_where_a_domain_is() -> None:
 def test_a_plan_prints_its_proof() -> None:
     world = amdp.instances.river_swim(n_states=4)
     plan = amdp.plan("dp", world, world.costs)
-    assert str(plan) == f"BackwardInduction: optimal, objective {plan.objective:.6g}, bound {plan.bound:.6g}, gap 0"
+    assert str(plan) == f"dp: optimal, objective {plan.objective:.6g}, bound {plan.bound:.6g}, gap 0"
 
 
 def test_play_is_the_loop_and_the_measure() -> None:

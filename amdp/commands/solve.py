@@ -20,7 +20,7 @@ from amdp.errors import InvalidInput, MissingDependency, UnsupportedDomain
 from amdp.instances import Instance, build, load
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import GROUP, Plan, Planner, PlanningOracle, Status, bind, oracle
-from amdp.oracles.stationary.clock import Progress
+from amdp.oracles.stationary.search import Progress
 
 MAX_SHOWN = 12  # steps and states of a policy that fit a screen of 80 columns
 WORLD_FILES = (".npz", ".json")

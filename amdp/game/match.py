@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from amdp import registry
 from amdp.algorithms.base import Learner
 from amdp.algorithms.estimators.feedback import Feedback
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
@@ -16,7 +15,7 @@ from amdp.algorithms.hedge import Hedge, count_policies
 from amdp.algorithms.named import from_task
 from amdp.algorithms.task import EpochSetup, Task
 from amdp.arrays import require_positive
-from amdp.errors import InvalidInput, UnsupportedDomain
+from amdp.errors import InvalidInput
 from amdp.game import delays
 from amdp.game.arenas import Arena, Continuing, Episodic, Stepwise
 from amdp.game.delays import Delays
@@ -27,8 +26,8 @@ from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
 from amdp.instances import Instance
 from amdp.model.domains import Domain, StationaryPolicies
-from amdp.oracles.base import PlanningOracle, describe, oracle
-from amdp.oracles.projection.base import ProjectionOracle, projection
+from amdp.oracles.base import Planner, PlanningOracle, oracle
+from amdp.oracles.projection.base import ProjectionOracle, Projector, projection
 
 Player = str | Learner[Any] | EpochSetup  # a name of `amdp learners`, or a learner
 
@@ -160,16 +159,13 @@ def _require_ready(match: Match) -> None:
     }
     for part, (chosen, domain) in planners.items():
         planner = oracle(chosen) if isinstance(chosen, str) else chosen
-        if planner is not None and not planner.supports(domain):
-            raise UnsupportedDomain(f"{type(planner).__name__} does not solve {describe(domain)}", part)
         if planner is not None:
-            registry.require(type(planner).__name__, planner.requires)
+            Planner.require_fit(planner, domain, part)
     chosen = getattr(match.learner, "projection", None)
     projector = projection(chosen) if isinstance(chosen, str) else chosen
-    if projector is not None and not projector.supports(match.domain):
+    if projector is not None:
         remedy = "; give episodes instead of steps" if isinstance(match.domain, StationaryPolicies) else ""
-        reason = f"{type(projector).__name__} does not project onto {describe(match.domain)}{remedy}"
-        raise UnsupportedDomain(reason, "projection")
+        Projector.require_fit(projector, match.domain, remedy=remedy)
     if isinstance(match.learner, Hedge) and count_policies(match.domain) > match.learner.limit:
         count = f"{float(count_policies(match.domain)):.3g}"
         raise InvalidInput(f"Hedge would list {count} policies, more than its limit of {match.learner.limit}")

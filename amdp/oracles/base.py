@@ -11,9 +11,9 @@ because the chances of the pairs of one step sum to 1. For an optimal policy the
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
 from numpy.typing import ArrayLike
 
@@ -24,6 +24,7 @@ from amdp.model.domains import Domain, World, as_domain
 from amdp.oracles.exclusive import Exclusive
 
 GROUP = "amdp.oracles"
+BoundT = TypeVar("BoundT", bound="Bound", covariant=True)
 
 
 class Status(StrEnum):
@@ -37,7 +38,7 @@ class Status(StrEnum):
 class Report(NamedTuple):
     """What produced an answer, and what it took: time, iterations, nodes, restarts."""
 
-    oracle: str
+    oracle: str  # its name, as in `amdp.oracle(name)`
     seconds: float = 0.0
     iterations: int = 0
     nodes: int = 0
@@ -45,6 +46,13 @@ class Report(NamedTuple):
     solver: str = ""  # name and version
     note: str = ""
     improved: int = 0  # answers called optimal by the solver of which backward induction made cheaper ones
+
+
+def one_line(answer: Any) -> str:
+    """Who answered, how the solve ended, and how much is proved: the `repr` of a plan and of a projection."""
+    note = f" ({answer.report.note})" if answer.report.note else ""
+    proof = f"objective {answer.objective:.6g}, bound {answer.bound:.6g}, gap {answer.gap:.2g}"
+    return f"{answer.report.oracle}: {answer.status}, {proof}{note}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,12 +65,9 @@ class Plan:
     status: Status
     values: Values  # [h, s], the certificate
     report: Report
-    n_actions: int = field(repr=False)
+    n_actions: int
 
-    def __repr__(self) -> str:
-        note = f" ({self.report.note})" if self.report.note else ""
-        proof = f"objective {self.objective:.6g}, bound {self.bound:.6g}, gap {self.gap:.2g}"
-        return f"{self.report.oracle}: {self.status}, {proof}{note}"
+    __repr__ = one_line
 
     @property
     def gap(self) -> float:
@@ -75,7 +80,7 @@ class Plan:
         return one_hot(self.actions, self.n_actions)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Plans:
     """The plans for a batch of cost arrays; `status` is the worst of theirs."""
 
@@ -85,8 +90,11 @@ class Plans:
     status: Status
     values: Values  # [n, h, s]
     report: Report
-    n_actions: int = field(repr=False)
-    statuses: tuple[Status, ...] | None = field(default=None, repr=False)  # [n], where they may differ
+    n_actions: int
+    statuses: tuple[Status, ...] | None = None  # [n], where they may differ
+
+    def __repr__(self) -> str:
+        return f"{self.report.oracle}: {self.status}, {len(self)} plans"
 
     def require(self, *accepted: Status) -> Self:
         """Itself, if its status is accepted; otherwise `Unsolved` with the reason."""
@@ -99,23 +107,16 @@ class Plans:
         return len(self.objective)
 
     def __getitem__(self, i: int) -> Plan:
-        return Plan(
-            self.actions[i],
-            float(self.objective[i]),
-            float(self.bound[i]),
-            self.statuses[i] if self.statuses else self.status,
-            self.values[i],
-            self.report,
-            self.n_actions,
-        )
+        status = self.statuses[i] if self.statuses else self.status
+        numbers = float(self.objective[i]), float(self.bound[i])
+        return Plan(self.actions[i], *numbers, status, self.values[i], self.report, self.n_actions)
 
     def __iter__(self) -> Iterator[Plan]:
         return (self[i] for i in range(len(self)))
 
 
-@runtime_checkable
-class PlanningOracle(Protocol):
-    """Settings of a planning method. `requires` names the packages that it must be able to import."""
+class Oracle(Protocol[BoundT]):
+    """Settings of a method. `requires` names the packages that it must be able to import."""
 
     requires: ClassVar[tuple[str, ...]]
 
@@ -123,25 +124,54 @@ class PlanningOracle(Protocol):
         """Whether `bind` would accept the domain."""
         ...
 
-    def bind(self, domain: Domain) -> "Planner":
+    def bind(self, domain: Domain) -> BoundT:
         """Compile the model of a domain."""
         ...
 
 
-class Planner(Exclusive, ABC, solves="minimize"):
+class Bound(Exclusive, ABC):
     """An oracle bound to a domain. Pickled, it travels as its oracle and domain, and binds again on arrival.
 
     It solves for one thread at a time: a second one waits. After a solve that raised, the next one starts afresh.
     """
 
-    def __init__(self, oracle: PlanningOracle, domain: Domain) -> None:
+    group: ClassVar[str]  # of the entry points of its oracles
+    role: ClassVar[str]  # the argument that an oracle which does not fit is blamed on
+    verb: ClassVar[str]  # what it does with a domain
+
+    def __init__(self, oracle: "Oracle[Bound]", domain: Domain) -> None:
         if not isinstance(domain, Domain):
             raise InvalidInput(f"{type(domain).__name__} is not a domain; wrap the kernel: MarkovPolicies(kernel)")
-        if not oracle.supports(domain):
-            raise UnsupportedDomain(f"{type(oracle).__name__} does not solve {describe(domain)}", "oracle")
-        registry.require(type(oracle).__name__, oracle.requires)
+        self.require_fit(oracle, domain)
         self.oracle = oracle
         self.domain = domain
+        self.name = registry.name_of(self.group, type(oracle))  # of the class, where it has none
+
+    @classmethod
+    def require_fit(cls, oracle: "Oracle[Bound]", domain: Domain, blamed: str = "", remedy: str = "") -> None:
+        """Refuse an oracle that does not support the domain, or that lacks a package."""
+        name = registry.name_of(cls.group, type(oracle))
+        if not oracle.supports(domain):
+            raise UnsupportedDomain(f"{name} does not {cls.verb} {describe(domain)}{remedy}", blamed or cls.role)
+        registry.require(name, oracle.requires)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return self.oracle.bind, (self.domain,)
+
+
+@runtime_checkable
+class PlanningOracle(Oracle["Planner"], Protocol):
+    """Settings of a planning method. `requires` names the packages that it must be able to import."""
+
+
+class Planner(Bound, solves="minimize"):
+    """A planning oracle bound to a domain."""
+
+    oracle: PlanningOracle
+    group, role, verb = GROUP, "oracle", "solve"
+
+    def __init__(self, oracle: PlanningOracle, domain: Domain) -> None:
+        super().__init__(oracle, domain)
         self._shape = domain.shape
 
     @abstractmethod
@@ -152,7 +182,8 @@ class Planner(Exclusive, ABC, solves="minimize"):
         """`costs` as an array that fits the domain, or `InvalidInput`; a sweep looks for NaN and infinity itself."""
         result = floats("costs", costs, "nhsa")
         if result.shape[1:] != self._shape:
-            raise InvalidInput(f"costs has shape {result.shape}; the domain asks for (n, {_sizes(self.domain)})")
+            sizes = ", ".join(map(str, self._shape))
+            raise InvalidInput(f"costs has shape {result.shape}; the domain asks for (n, {sizes})")
         return result
 
     def checked(self, costs: ArrayLike) -> Costs:
@@ -161,23 +192,25 @@ class Planner(Exclusive, ABC, solves="minimize"):
         require_finite("costs", result, "nhsa")
         return result
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _bind, (self.oracle, self.domain)
-
 
 def oracle(name: str, **options: Any) -> PlanningOracle:
     """The oracle registered under `name`, such as `"dp"` or `"lp"`, with its options by neutral names."""
-    chosen = registry.create(GROUP, name, options)
-    assert isinstance(chosen, PlanningOracle)
+    chosen: PlanningOracle = registry.create(GROUP, name, options)
     return chosen
 
 
 def bind(oracle: str | PlanningOracle, domain: Domain | World) -> Planner:
     """A planner for many solves over one domain, or the domain of a world: the model is compiled once."""
     chosen = registry.create(GROUP, oracle, {}) if isinstance(oracle, str) else oracle
-    if not isinstance(chosen, PlanningOracle):
+    if not is_oracle(chosen):
         raise InvalidInput(f"{chosen!r} is not an oracle; give a name, such as 'dp', or an oracle")
-    return _bind(chosen, as_domain(domain))
+    planner: Planner = chosen.bind(as_domain(domain))
+    return planner
+
+
+def is_oracle(chosen: object) -> bool:
+    """Whether it has the members of an `Oracle`; `isinstance` with a protocol takes longer than most plans."""
+    return hasattr(chosen, "requires") and hasattr(chosen, "supports") and hasattr(chosen, "bind")
 
 
 def plan(oracle: str | PlanningOracle, domain: Domain | World, cost: ArrayLike) -> Plan:
@@ -188,13 +221,4 @@ def plan(oracle: str | PlanningOracle, domain: Domain | World, cost: ArrayLike) 
 
 def describe(domain: object) -> str:
     """The kind of a domain in words: `MarkovPolicies over Kernel`."""
-    dynamics = getattr(domain, "dynamics", None)
-    return f"{type(domain).__name__} over {type(dynamics).__name__}"
-
-
-def _bind(oracle: PlanningOracle, domain: Domain) -> Planner:
-    return oracle.bind(domain)
-
-
-def _sizes(domain: Domain) -> str:
-    return ", ".join(str(size) for size in domain.shape)
+    return f"{type(domain).__name__} over {type(getattr(domain, 'dynamics', None)).__name__}"

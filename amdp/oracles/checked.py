@@ -31,19 +31,18 @@ class Checked:
             raise InvalidInput(f"{self.oracle!r} is not an oracle; make one by name: amdp.oracle('dp')")
 
     def supports(self, domain: Domain) -> bool:
-        """What the oracle inside supports, over Markov policies."""
         return isinstance(domain, MarkovPolicies) and self.oracle.supports(domain)
 
     def bind(self, domain: Domain) -> Planner:
-        """The planner of the oracle inside, under watch."""
         return _Watcher(self, domain)
 
 
 class _Watcher(Planner):
+    oracle: Checked
+
     def __init__(self, oracle: Checked, domain: Domain) -> None:
         self._inside = oracle.oracle.bind(domain)  # first: its own reason to refuse says more
         super().__init__(oracle, domain)
-        self._tolerance = oracle.tolerance
 
     def minimize(self, costs: Costs) -> Plans:
         checked = self.checked(costs)
@@ -54,16 +53,17 @@ class _Watcher(Planner):
 
     def _verify(self, plans: Plans, costs: Costs) -> None:
         steps, states, n_actions = self.domain.shape
-        self._require_shape("actions", plans.actions, (len(costs), steps, states))
-        self._require_shape("values", plans.values, (len(costs), steps, states))
-        self._require_shape("objective", plans.objective, (len(costs),))
-        self._require_shape("bound", plans.bound, (len(costs),))
+        shapes = {"actions": (steps, states), "values": (steps, states), "objective": (), "bound": ()}
+        for what, shape in shapes.items():
+            actual, expected = np.shape(getattr(plans, what)), (len(costs), *shape)
+            if actual != expected:
+                self._reject(f"{what} has shape {actual}, expected {expected}")
         if not np.issubdtype(plans.actions.dtype, np.integer):
             self._reject(f"actions are {plans.actions.dtype}, not whole numbers")
         if plans.actions.min() < 0 or plans.actions.max() >= n_actions:
             self._reject(f"actions lie outside 0 .. {n_actions - 1}")
         paid = evaluate(self.domain, plans.actions, costs)
-        slack = self._tolerance * size_of(self.domain, plans.actions.astype(np.int32, copy=False), paid, costs)
+        slack = self.oracle.tolerance * size_of(self.domain, plans.actions.astype(np.int32, copy=False), paid, costs)
         proved = provable_bound(self.domain, plans.values, costs)
         self._demand(np.abs(paid - plans.objective) <= slack, "objective", plans.objective, "its policy costs", paid)
         self._demand(plans.bound <= proved + slack, "bound", plans.bound, "its values prove", proved)
@@ -72,17 +72,13 @@ class _Watcher(Planner):
             close = plans.objective - plans.bound <= slack
             self._demand(close, "optimal objective", plans.objective, "its bound is", plans.bound)
 
-    def _require_shape(self, what: str, array: np.ndarray, expected: tuple[int, ...]) -> None:
-        if np.shape(array) != expected:
-            self._reject(f"{what} has shape {np.shape(array)}, expected {expected}")
-
-    def _demand(self, holds: Bools, what: str, claimed: Floats, but: str, found: Floats) -> None:
+    def _demand(self, holds: Bools, what: str, claimed: Floats, but: str, actual: Floats) -> None:
         if not holds.all():
             i = int(np.argmin(holds))
-            self._reject(f"{what}[{i}] = {claimed[i]:.12g}, but {but} {found[i]:.12g}")
+            self._reject(f"{what}[{i}] = {claimed[i]:.12g}, but {but} {actual[i]:.12g}")
 
     def _reject(self, reason: str) -> None:
-        raise CertificateRejected(f"{type(self._inside.oracle).__name__}: {reason}")
+        raise CertificateRejected(f"{self._inside.name}: {reason}")
 
 
 def provable_bound(domain: Domain, values: Floats, costs: Costs) -> Floats:

@@ -1,7 +1,6 @@
 """One solve at a time, and a fresh start after a solve that raised: the rules for everything that is bound to a domain.
 
-Solvers are not safe for two threads, and an exception (Ctrl-C above all) may leave a model half changed at any
-moment. Both are answered here, once, for every planner and projector, also those of other packages.
+Solvers are not safe for two threads, and an exception (Ctrl-C above all) may leave a model half changed at any moment.
 """
 
 from collections.abc import Callable
@@ -20,7 +19,7 @@ class Exclusive:
     moment at which an exception could leave a doubtful state that is taken for a sound one.
     """
 
-    _solves: ClassVar[str]  # the name of the method
+    _solves: ClassVar[str] = ""  # the name of the method
 
     def __init_subclass__(cls, solves: str | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -34,9 +33,9 @@ class Exclusive:
 
     def __new__(cls, *arguments: Any, **options: Any) -> Self:
         """An object with a turn of its own, whatever `__init__` of a subclass leaves out."""
-        made = super().__new__(cls)
-        made._solving = _Turn()
-        return made
+        new = super().__new__(cls)
+        new._solving = _Turn()
+        return new
 
     def forget(self) -> None:
         """Drop all that earlier calls left; called before the first call after one that raised."""

@@ -6,7 +6,6 @@ Over a box the flow `q[h,s,a,y]` has columns of its own, with `sum_y q = x` and 
 """
 
 from dataclasses import dataclass
-from functools import singledispatch
 from math import prod
 from typing import Any
 
@@ -55,13 +54,18 @@ def has_polytope(domain: Domain) -> bool:
 
 def polytope(domain: MarkovPolicies) -> Polytope:
     """The rows whose solutions are the occupancy measures of a domain."""
-    return _rows(domain.dynamics, domain.initial)
+    if isinstance(domain.dynamics, BernsteinBox):
+        lower, upper = domain.dynamics.lower[:-1], domain.dynamics.upper[:-1]
+        return _flow_rows(Moves(lower, upper, lower, upper > 0.0), domain)  # what must be zero needs no column
+    if isinstance(domain.dynamics, SingleKernel):
+        return _kernel_rows(domain.dynamics, domain)
+    raise UnsupportedDomain(f"no linear rows are known for {type(domain.dynamics).__name__}")
 
 
 def program(domain: MarkovPolicies) -> Polytope:
     """The rows for a linear program: those of `polytope`, but that narrow flows over a box are fixed."""
     if isinstance(domain.dynamics, BernsteinBox):
-        return _flow_rows(solvable_moves(domain.dynamics), domain.dynamics.shape, domain.initial)
+        return _flow_rows(solvable_moves(domain.dynamics), domain)
     return polytope(domain)
 
 
@@ -86,34 +90,23 @@ def solvable_moves(box: BernsteinBox) -> Moves:
     return Moves(low, high, share / share.sum(axis=-1, keepdims=True), high - low > NARROWEST_FLOW)
 
 
-@singledispatch
-def _rows(dynamics: object, initial: int) -> Polytope:
-    raise UnsupportedDomain(f"no linear rows are known for {type(dynamics).__name__}")
-
-
-@_rows.register
-def _kernel_rows(kernel: SingleKernel, initial: int) -> Polytope:
+def _kernel_rows(kernel: SingleKernel, domain: MarkovPolicies) -> Polytope:
     steps, states, actions = kernel.shape
     parts = [_outflow(kernel.shape)]
     for h in range(steps - 1):
         step = scipy.sparse.coo_array(kernel.matrix(h))
         pair, successor = step.coords
         parts.append(((h + 1) * states + successor, h * states * actions + pair, -step.data))
-    balance = _start(kernel.shape, initial)
+    balance = _start(domain)
     return _assemble(kernel.shape, parts, steps * states * actions, balance, balance)
 
 
-@_rows.register
-def _box_rows(box: BernsteinBox, initial: int) -> Polytope:
-    lower, upper = box.lower[:-1], box.upper[:-1]
-    return _flow_rows(Moves(lower, upper, lower, upper > 0.0), box.shape, initial)  # what must be zero needs no column
-
-
-def _flow_rows(moves: Moves, shape: Shape, initial: int) -> Polytope:
+def _flow_rows(moves: Moves, domain: MarkovPolicies) -> Polytope:
     """Balance rows, one row that splits each pair with free flows, and a row for each bound of a free flow."""
-    steps, states, actions = shape
+    steps, states, actions = shape = domain.shape
     pairs = steps * states * actions
     h, s, a, y = np.nonzero(moves.free)
+    fixed = np.nonzero(~moves.free & (moves.share > 0.0))  # there `share x` enters the next state
     pair = (h * states + s) * actions + a
     flow = pairs + np.arange(len(pair))
     low, high = moves.low[moves.free], moves.high[moves.free]
@@ -129,7 +122,7 @@ def _flow_rows(moves: Moves, shape: Shape, initial: int) -> Polytope:
     left = 1.0 - np.where(moves.free, 0.0, moves.share).sum(axis=-1).reshape(-1)[split_pairs]
     parts = [
         _outflow(shape),
-        _fixed_inflow(moves, shape),
+        ((fixed[0] + 1) * states + fixed[3], (fixed[0] * states + fixed[1]) * actions + fixed[2], -moves.share[fixed]),
         ((h + 1) * states + y, flow, -ones),
         (n_balance + np.arange(n_split), split_pairs, left),
         (split, flow, -ones),
@@ -138,17 +131,10 @@ def _flow_rows(moves: Moves, shape: Shape, initial: int) -> Polytope:
         (floor_row, flow[floored], ones[floored]),
         (floor_row, pair[floored], -low[floored]),
     ]
-    equal = np.concatenate([_start(shape, initial), np.zeros(n_split)])
+    equal = np.concatenate([_start(domain), np.zeros(n_split)])
     row_lower = np.concatenate([equal, np.full(len(capped), -np.inf), np.zeros(len(floored))])
     row_upper = np.concatenate([equal, np.zeros(len(capped)), np.full(len(floored), np.inf)])
     return _assemble(shape, parts, pairs + len(pair), row_lower, row_upper)
-
-
-def _fixed_inflow(moves: Moves, shape: Shape) -> Entries:
-    """`share x` enters the balance row of the next state, where the flow is fixed."""
-    _, states, actions = shape
-    h, s, a, y = np.nonzero(~moves.free & (moves.share > 0.0))
-    return (h + 1) * states + y, (h * states + s) * actions + a, -moves.share[h, s, a, y]
 
 
 def _outflow(shape: Shape) -> Entries:
@@ -158,9 +144,9 @@ def _outflow(shape: Shape) -> Entries:
     return column // actions, column, np.ones(len(column))
 
 
-def _start(shape: Shape, initial: int) -> Floats:
-    balance = np.zeros(shape[0] * shape[1])
-    balance[initial] = 1.0
+def _start(domain: MarkovPolicies) -> Floats:
+    balance = np.zeros(domain.shape[0] * domain.shape[1])
+    balance[domain.initial] = 1.0
     return balance
 
 

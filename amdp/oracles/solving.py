@@ -52,9 +52,7 @@ class Solver(Protocol):
 
 
 class _Solved(NamedTuple):
-    """The sweep that evaluates the plan of one cost array, the solver's answer, and how often it was asked again."""
-
-    sweep: Sweep
+    sweep: Sweep  # evaluates the plan of one cost array
     answer: Answer
     rebuilds: int
     improved: int = 0
@@ -72,37 +70,36 @@ class SolverPlanner(Planner):
         self.gap = gap
 
     def minimize(self, costs: Costs) -> Plans:
-        """The cheapest policy for each of `costs` `[n, h, s, a]`, each evaluated and checked."""
         began = perf_counter()
         checked = self.checked(costs)
         solved = [self._solved(checked[i : i + 1]) for i in range(len(checked))]
-        answers = [one.answer for one in solved]
+        answers = [each.answer for each in solved]
         report = Report(
-            type(self.oracle).__name__,
+            self.name,
             perf_counter() - began,
             iterations=sum(answer.iterations for answer in answers),
-            rebuilds=sum(one.rebuilds for one in solved),
+            rebuilds=sum(each.rebuilds for each in solved),
             solver=self.solver.name,
             note="; ".join(sorted({answer.note for answer in answers if answer.note})),
-            improved=sum(one.improved for one in solved),
+            improved=sum(each.improved for each in solved),
         )
-        statuses = [answer.status for answer in answers]
         failed = np.array([answer.mass is None for answer in answers])
-        objective = np.concatenate([one.sweep.values[:, 0, self.domain.initial] for one in solved])
-        shortfall = np.concatenate([one.sweep.shortfall for one in solved])
+        statuses = [Status.FAILED if answer.mass is None else answer.status for answer in answers]
+        values = np.concatenate([each.sweep.values for each in solved])
+        objective = values[:, 0, self.domain.initial]
+        bound = objective + np.concatenate([each.sweep.shortfall for each in solved])
         return Plans(
-            np.concatenate([one.sweep.actions for one in solved]),
+            np.concatenate([each.sweep.actions for each in solved]),
             np.where(failed, np.inf, objective),
-            np.where(failed, -np.inf, objective + shortfall),
+            np.where(failed, -np.inf, bound),
             worst(statuses),
-            np.concatenate([one.sweep.values for one in solved]),
+            values,
             report,
             checked.shape[3],
             tuple(statuses),
         )
 
     def forget(self) -> None:
-        """Build the solver's model anew."""
         self.solver.restart()
 
     def _solved(self, cost: Costs) -> "_Solved":
@@ -122,22 +119,18 @@ class SolverPlanner(Planner):
                 self.solver.restart()
             answer = _plausible(self.solver.solve(scaled))
             wanted = visited_actions(answer.mass, cost.shape)
-            if answer.status is Status.OPTIMAL and answer.mass is not None and _takes(wanted, best.actions):
+            is_best = answer.mass is not None and bool(((wanted == best.actions) | (wanted < 0)).all())
+            if answer.status is Status.OPTIMAL and is_best:
                 return _Solved(best, answer, rebuilds)  # the policy of backward induction: no sweep is needed to judge
             size = float(size_of(self.domain, best.actions, least, cost)[0])
             own = settle(self.domain, cost, wanted, TIE_TOLERANCE * size)
             if answer.status is Status.FEASIBLE:
-                return _Solved(own, _honest(answer), rebuilds)
+                return _Solved(own, answer, rebuilds)
             if answer.mass is not None and own.values[0, 0, self.domain.initial] - least[0] <= self.gap * size:
                 return _Solved(best, answer, rebuilds)
         if answer.mass is None:
-            return _Solved(best, _honest(answer), rebuilds)
+            return _Solved(best, answer, rebuilds)
         return _Solved(best, replace(answer, note=IMPROVED_NOTE), rebuilds, improved=1)
-
-
-def _takes(wanted: Actions, actions: Actions) -> bool:
-    """Whether a policy takes each wanted action; -1 wants none."""
-    return bool(((wanted == actions) | (wanted < 0)).all())
 
 
 def _plausible(answer: Answer) -> Answer:
@@ -148,20 +141,19 @@ def _plausible(answer: Answer) -> Answer:
     return answer if is_occupancy and answer.status is not Status.FAILED else replace(answer, mass=None)
 
 
-def _honest(answer: Answer) -> Answer:
-    """The answer; without a policy it has failed, whatever the solver says."""
-    return replace(answer, status=Status.FAILED) if answer.mass is None else answer
+# The least that the limits of oracles may be, by their names.
+_LEAST = {"seconds": 0, "gap": 0, "nodes": 0, "table": 0, "limit": 1, "starts": 1, "threads": 1, "iterations": 1}
 
 
-def require_limits(seconds: float, gap: float, threads: int = 1) -> None:
-    """Refuse limits that mean nothing."""
-    limits: tuple[tuple[str, object], ...] = (("seconds", seconds), ("gap", gap))
-    for name, value in limits:
-        if not isinstance(value, int | float) or not value >= 0:
-            raise InvalidInput(f"{value!r}; it must be at least 0", name)
-    require_whole("threads", threads)
-    if threads < 1:
-        raise InvalidInput(f"{threads}; it must be at least 1", "threads")
+def require_limits(settings: object) -> None:
+    """Refuse limits of an oracle that mean nothing."""
+    for name, value in vars(settings).items():
+        if name not in _LEAST:
+            continue
+        if name in ("threads", "iterations"):
+            require_whole(name, value)
+        if not isinstance(value, int | float) or not value >= _LEAST[name]:
+            raise InvalidInput(f"{value!r}; it must be at least {_LEAST[name]}{' bytes' * (name == 'table')}", name)
 
 
 def require_model_suffix(path: str | Path) -> None:

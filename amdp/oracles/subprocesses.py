@@ -55,12 +55,11 @@ class Process:
             inlet.flush()
             while True:
                 kind, content = pickle.load(outlet)
-                if kind == TOLD:
-                    tell(*content)
-                elif kind == FAILED:
-                    raise content
-                else:
+                if kind == DONE:
                     return content
+                if kind == FAILED:
+                    raise content
+                tell(*content)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as problem:
             raise SubprocessEnded from problem
 
@@ -101,48 +100,38 @@ def run_in_subprocess(
     What it passes to its `tell` comes to the one given here. An exception here, such as `KeyboardInterrupt`, ends the
     process; `on_start` is given the function with which other threads can end it.
     """
-    process = _taken()
-    clock = Timer(seconds, process.end) if seconds < TIMEOUT_MAX else None
+    process = _idle.pop() if _has_idle() else Process()
+    clock = Timer(seconds, process.end)
+    clock.daemon = True
     try:
         on_start(process.end)
-        if clock is not None:
-            clock.daemon = True
+        if seconds < TIMEOUT_MAX:
             clock.start()
         answer = process.ask(work, given, tell)
     except BaseException:
         process.end()
         raise
     finally:
-        if clock is not None:
-            clock.cancel()
-    _keep(process)
-    return answer
-
-
-def _taken() -> Process:
-    """An idle process, or a new one."""
-    while _idle:
-        process = _idle.pop()
-        if process.parent == os.getpid():  # after a fork, those of the parent are not ours
-            return process
-    return Process()
-
-
-def _keep(process: Process) -> None:
-    """Keep one process for the next call."""
-    if _idle:
+        clock.cancel()
+    if _has_idle():  # one is kept for the next call
         process.end()
     else:
         _idle.append(process)
+    return answer
+
+
+def _has_idle() -> bool:
+    """Whether a process is kept; after a fork, that of the parent is not ours."""
+    if _idle and _idle[-1].parent != os.getpid():
+        _idle.clear()
+    return bool(_idle)
 
 
 @atexit.register
 def end_idle() -> None:
     """End the process that is kept."""
-    while _idle:
-        process = _idle.pop()
-        if process.parent == os.getpid():
-            process.end()
+    while _has_idle():
+        _idle.pop().end()
 
 
 def serve() -> NoReturn:

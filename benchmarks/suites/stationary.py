@@ -23,9 +23,9 @@ from amdp.losses import FixedLosses
 from amdp.model.domains import Domain
 from amdp.model.segments import Shape
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
-from amdp.oracles.stationary.clock import SearchClock
+from amdp.oracles.stationary.chains import scaled_problems
 from amdp.oracles.stationary.planning import StationaryPlanner
-from amdp.oracles.stationary.problems import scaled_problems
+from amdp.oracles.stationary.search import SearchClock
 from benchmarks.results import Goal, Row, at_least, faster
 from benchmarks.stationary_worlds import world
 from benchmarks.timing import Call, Effort, Times, side_by_side

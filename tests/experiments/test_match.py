@@ -129,14 +129,14 @@ def test_the_comparator_finds_the_best_policy_in_hindsight() -> None:
 def test_a_comparator_is_asked_about_the_arena_and_not_about_what_the_learner_is_told() -> None:
     game = replace(EPISODES, unknown=True, comparator=Named("enumeration"))
     assert not isinstance(arrange(run(game)).domain, StationaryPolicies)
-    with pytest.raises(UnsupportedDomain, match="MixedProgram does not solve MarkovPolicies over Kernel"):
+    with pytest.raises(UnsupportedDomain, match="milp does not solve MarkovPolicies over Kernel"):
         arrange(run(replace(game, comparator=Named("milp"))))
 
 
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        (RunSettings(EPISODES, LearnerSettings("ftpl", Named("milp")), 1), "MixedProgram does not solve"),
+        (RunSettings(EPISODES, LearnerSettings("ftpl", Named("milp")), 1), "milp does not solve"),
         (run(replace(EPISODES, feedback="full"), "ftpl"), "ftpl understands bandit feedback; the game tells full"),
         (run(replace(EPISODES, feedback="bandit"), "fpl"), "fpl understands full feedback; the game tells bandit"),
         (run(replace(EPISODES, instance=Named("river-swim")), "hedge"), "more than its limit of"),

@@ -321,7 +321,7 @@ WRONG: list[tuple[str, str, str]] = [
     (
         game_of(TINY + 'comparator = "milp"'),
         "games[1].comparator",
-        "'second' has no runs; it fits nothing: 'second' with 'ftpl': MixedProgram does not solve MarkovPolicies",
+        "'second' has no runs; it fits nothing: 'second' with 'ftpl': milp does not solve MarkovPolicies",
     ),
     (game_of('instance = "server-farm"\nsteps = 40\nunknown = true'), "games[1].unknown", "true; an unbroken stream"),
     (game_of('instance = "server-farm"\nsteps = 40\ndelay = "fixed:2"'), "games[1].delay", "'fixed:2'; an unbroken"),
@@ -391,7 +391,7 @@ WRONG: list[tuple[str, str, str]] = [
     (
         learner_of('name = "ftpl"\noracle = "milp"'),
         "learners[1].oracle",
-        "'ftpl oracle=milp' has no runs; it fits nothing: 'tiny' with 'ftpl oracle=milp': MixedProgram does not solve",
+        "'ftpl oracle=milp' has no runs; it fits nothing: 'tiny' with 'ftpl oracle=milp': milp does not solve",
     ),
     (game_of(TINY + 'comparator = { name = "lp", gap = -1 }'), "games[1].comparator.gap", "-1"),
     (f"checkpoints = 100001\n{SMALL}", "checkpoints", "100001; it must be a whole number, 2 .. 100000"),

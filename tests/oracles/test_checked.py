@@ -141,7 +141,7 @@ def test_an_answer_at_a_limit_keeps_its_policy_and_a_bound_that_holds() -> None:
     assert (plans.status, plans.report.rebuilds, plans.report.note) == (Status.FEASIBLE, 0, "time limit")
     require_honest(plans, DOMAIN, COST)
     assert plans.require(Status.OPTIMAL, Status.FEASIBLE) is plans
-    with pytest.raises(Unsolved, match="BackwardInduction ended feasible: time limit"):
+    with pytest.raises(Unsolved, match="dp ended feasible: time limit"):
         plans.require(Status.OPTIMAL)
 
 

@@ -171,7 +171,7 @@ def large_kernel() -> MarkovPolicies:
 def test_without_time_for_a_first_point_there_is_no_plan() -> None:
     domain = large_box()
     cost = np.random.default_rng(7).random(domain.shape)
-    with pytest.raises(Unsolved, match="OccupancyProgram ended failed: Time limit reached") as caught:
+    with pytest.raises(Unsolved, match="lp ended failed: Time limit reached") as caught:
         plan(oracle("lp", seconds=0), domain, cost)
     plans = caught.value.plans
     assert isinstance(plans, Plans)

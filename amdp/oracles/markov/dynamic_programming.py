@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from amdp.arrays import Costs
 from amdp.model.domains import Domain, MarkovPolicies
-from amdp.oracles.base import Planner, Plans, Report, Status
+from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
 
 
 @dataclass(frozen=True)
@@ -20,19 +20,23 @@ class BackwardInduction:
     requires: ClassVar[tuple[str, ...]] = ()
 
     def supports(self, domain: Domain) -> bool:
-        """Markov policies over any dynamics."""
         return isinstance(domain, MarkovPolicies)
 
     def bind(self, domain: Domain) -> Planner:
-        """A planner that sweeps a whole batch at once."""
-        return _Sweeper(self, domain)
+        return Sweeper(self, domain)
 
 
-class _Sweeper(Planner):
+class Sweeper(Planner):
+    """Backward induction for a whole batch at once; `reason` says why an oracle chose it."""
+
+    def __init__(self, oracle: PlanningOracle, domain: Domain, reason: str = "") -> None:
+        super().__init__(oracle, domain)
+        self._reason = reason
+
     def minimize(self, costs: Costs) -> Plans:
         began = perf_counter()
         shaped = self.shaped(costs)
         sweep = self.domain.dynamics.cheapest(shaped)
         objective = sweep.values[:, 0, self.domain.initial].copy()
-        report = Report("BackwardInduction", perf_counter() - began)
+        report = Report(self.name, perf_counter() - began, note=self._reason)
         return Plans(sweep.actions, objective, objective, Status.OPTIMAL, sweep.values, report, shaped.shape[3])

@@ -23,17 +23,16 @@ class MarkovEnumerator(Planner):
     def __init__(self, oracle: PlanningOracle, domain: Domain) -> None:
         super().__init__(oracle, domain)
         self._free = deciding_states(domain)
-        self._count = domain.shape[2] ** count_deciding(domain)
+        self._count = domain.shape[2] ** int(self._free.sum())
 
     def minimize(self, costs: Costs) -> Plans:
-        """The cheapest policy for each of `costs` `[n, h, s, a]`."""
         began = perf_counter()
         checked = self.checked(costs)
         best = np.concatenate([self._best(cost) for cost in checked])
         paid = size_of(self.domain, best, evaluate(self.domain, best, checked), checked)
         sweep = settle(self.domain, checked, best, TIE_TOLERANCE * paid)
         objective = sweep.values[:, 0, self.domain.initial].copy()
-        report = Report("Enumeration", perf_counter() - began, nodes=self._count * len(checked))
+        report = Report(self.name, perf_counter() - began, nodes=self._count * len(checked))
         return Plans(sweep.actions, objective, objective.copy(), Status.OPTIMAL, sweep.values, report, checked.shape[3])
 
     def _best(self, cost: Costs) -> Actions:
@@ -68,11 +67,6 @@ def _mass(domain: Domain, actions: Actions, cost: Costs) -> Occupancy:
     assert isinstance(dynamics, SingleKernel)
     mass: Occupancy = dynamics.occupancy(one_hot(actions, domain.shape[2])[None], domain.initial)[0]
     return mass
-
-
-def count_deciding(domain: Domain) -> int:
-    """The number of states of all steps at which the choice can matter."""
-    return int(deciding_states(domain).sum())
 
 
 def deciding_states(domain: Domain) -> Bools:

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from math import inf
-from threading import Event
 from typing import Any, ClassVar
 
 import highspy
@@ -42,16 +41,12 @@ class OccupancyProgram:
     gap: float = 1e-9  # relative to what the best policy pays: a solver that is further off is asked again
     threads: int = 1
     requires: ClassVar[tuple[str, ...]] = ("highspy",)
+    supports = staticmethod(has_polytope)
 
     def __post_init__(self) -> None:
-        require_limits(self.seconds, self.gap, self.threads)
-
-    def supports(self, domain: Domain) -> bool:
-        """Markov policies over a kernel or a box."""
-        return has_polytope(domain)
+        require_limits(self)
 
     def bind(self, domain: Domain) -> Planner:
-        """Pass the model to HiGHS once."""
         return SolverPlanner(self, domain, lambda accepted: _Highs(accepted, self), self.gap)
 
 
@@ -63,31 +58,10 @@ class _Highs:
         self._settings = settings
         self._rows = program(domain)
         self._is_short_when_hot = not self._rows.has_flows and self._rows.matrix.nnz <= LONG_HOT_SOLVE_ENTRIES
-        self._last: Floats | None = None  # the mass of the basis that HiGHS holds
-        self._prices: Floats  # the costs that HiGHS holds
-        self._stop: Event | None = None  # set, it ends a long solve
-        self._build()
+        self.restart()
         self.name = f"HiGHS {self._highs.version()}"
 
-    def solve(self, cost: Floats) -> Answer:
-        """Primal simplex from the last basis, or from that of the shortsighted policy if many costs changed."""
-        prices = cost.reshape(-1)
-        changed = np.flatnonzero(prices != self._prices).astype(np.int32)
-        self._highs.changeColsCost(len(changed), changed, prices[changed])
-        self._prices = prices
-        is_hot = self._last is not None and len(changed) <= FEW_CHANGES * len(prices)
-        if not is_hot:
-            self._choose_start(cost)
-        if self._settings.seconds < inf:
-            self._highs.setOptionValue("time_limit", self._highs.getRunTime() + self._settings.seconds)
-        run(self._highs, self._settings.threads, None if is_hot and self._is_short_when_hot else self._stop)
-        return self._answer()
-
     def restart(self) -> None:
-        """Pass the model anew, without a basis."""
-        self._build()
-
-    def _build(self) -> None:
         self._highs = highspy.Highs()
         options: dict[str, Any] = ACCURACY | {
             "output_flag": False,
@@ -102,10 +76,24 @@ class _Highs:
             self._highs.setOptionValue(option, value)
         rows = self._rows
         self._highs.passModel(linear_model(rows.matrix, np.zeros(rows.matrix.shape[1]), rows.row_lower, rows.row_upper))
-        self._last = None
-        self._prices = np.zeros(rows.n_pairs)
+        self._last: Floats | None = None  # the mass of the basis that HiGHS holds
+        self._prices = np.zeros(rows.n_pairs)  # the costs that HiGHS holds
         is_long = rows.matrix.nnz > (LONG_BOX_SOLVE_ENTRIES if rows.has_flows else LONG_SOLVE_ENTRIES)
-        self._stop = stoppable(self._highs) if is_long else None
+        self._stop = stoppable(self._highs) if is_long else None  # set, it ends a long solve
+
+    def solve(self, cost: Floats) -> Answer:
+        """Primal simplex from the last basis, or from that of the shortsighted policy if many costs changed."""
+        prices = cost.reshape(-1)
+        changed = np.flatnonzero(prices != self._prices).astype(np.int32)
+        self._highs.changeColsCost(len(changed), changed, prices[changed])
+        self._prices = prices
+        is_hot = self._last is not None and len(changed) <= FEW_CHANGES * len(prices)
+        if not is_hot:
+            self._choose_start(cost)
+        if self._settings.seconds < inf:
+            self._highs.setOptionValue("time_limit", self._highs.getRunTime() + self._settings.seconds)
+        run(self._highs, self._settings.threads, None if is_hot and self._is_short_when_hot else self._stop)
+        return self._answer()
 
     def _choose_start(self, cost: Floats) -> None:
         if self._rows.has_flows:

@@ -1,6 +1,5 @@
 """The occupancy linear program written out in PuLP: to read, to export, and to check the others against."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
@@ -16,13 +15,12 @@ from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import Dynamics
 from amdp.model.transitions import SingleKernel
+from amdp.oracles import pulp_solvers
 from amdp.oracles.base import Planner, Status
 from amdp.oracles.highs import ACCURACY
 from amdp.oracles.polytope import has_polytope, solvable_moves
-from amdp.oracles.pulp_solvers import Cbc, Highs, bundled_cbc, require_solver
 from amdp.oracles.solving import Answer, SolverPlanner, require_limits, require_model_suffix
 
-Inflow = dict[tuple[int, int], list[Any]]  # what enters each `(h, s)`
 CBC_ACCURACY = ["primalTolerance 1e-10", "dualTolerance 1e-10"]  # its own are 1e-7
 
 
@@ -35,17 +33,13 @@ class PulpProgram:
     gap: float = 1e-9  # relative to what the best policy pays: a solver that is further off is asked again
     threads: int = 1
     requires: ClassVar[tuple[str, ...]] = ("pulp",)
+    supports = staticmethod(has_polytope)
 
     def __post_init__(self) -> None:
-        require_limits(self.seconds, self.gap, self.threads)
-        require_solver(self.solver)
-
-    def supports(self, domain: Domain) -> bool:
-        """Markov policies over a kernel or a box."""
-        return has_polytope(domain)
+        require_limits(self)
+        pulp_solvers.require_solver(self.solver)
 
     def bind(self, domain: Domain) -> Planner:
-        """Write the model once; the objective is replaced before each solve."""
         return SolverPlanner(self, domain, lambda accepted: _Pulp(accepted, self), self.gap)
 
     def export(self, domain: MarkovPolicies, cost: ArrayLike, path: str | Path) -> None:
@@ -55,8 +49,7 @@ class PulpProgram:
         assert isinstance(planner, SolverPlanner)
         assert isinstance(planner.solver, _Pulp)
         planner.solver.set_cost(planner.checked(floats("cost", cost, "hsa")[None])[0])
-        problem = planner.solver.problem
-        (problem.writeLP if Path(path).suffix == ".lp" else problem.writeMPS)(str(path))
+        pulp_solvers.write(planner.solver.problem, path)
 
 
 class _Pulp:
@@ -68,15 +61,11 @@ class _Pulp:
         self.restart()
 
     def restart(self) -> None:
-        """Write the model anew."""
         self.problem = pulp.LpProblem("cheapest_policy", pulp.LpMinimize)
-        self.pairs = {
-            place: self.problem.add_variable("x_{}_{}_{}".format(*place), lowBound=0)
-            for place in np.ndindex(*self._shape)
-        }
+        self.pairs = pulp_solvers.add_pairs(self.problem, self._shape)
         dynamics = self._domain.dynamics
         inflow = self._box_flow(dynamics) if isinstance(dynamics, BernsteinBox) else self._flow(dynamics)
-        self._balance(inflow, self._domain.initial)
+        pulp_solvers.add_balance(self.problem, self.pairs, self._shape, inflow, self._domain.initial)
 
     def set_cost(self, cost: Floats) -> None:
         """Replace the objective by `<cost, x>`."""
@@ -87,37 +76,37 @@ class _Pulp:
         """Write the objective and call the solver anew: PuLP keeps no basis."""
         self.set_cost(cost)
         try:
-            self.problem.solve(_command(self._settings))
+            self.problem.solve(self._command())
         except Exception as problem:  # whatever PuLP and its solvers raise
             return Answer(None, Status.FAILED, note=f"{type(problem).__name__}: {problem}")
-        status = _status(self.problem)
+        status = pulp_solvers.status_of(self.problem)
         if status is Status.FAILED:
             stopped = Status.FEASIBLE if self._settings.seconds < inf else Status.FAILED
             return Answer(None, stopped, note=pulp.LpStatus[self.problem.status])
-        mass = np.array([variable.value() or 0.0 for variable in self.pairs.values()]).reshape(self._shape)
-        return Answer(mass, status, note="" if status is Status.OPTIMAL else "stopped at a limit")
+        note = "" if status is Status.OPTIMAL else "stopped at a limit"
+        return Answer(pulp_solvers.values(self.pairs).reshape(self._shape), status, note=note)
 
-    def _balance(self, inflow: Inflow, initial: int) -> None:
-        """What leaves a state equals what entered it; one unit enters at the initial state."""
-        steps, states, actions = self._shape
-        for h in range(steps):
-            for s in range(states):
-                outflow = pulp.lpSum(self.pairs[h, s, a] for a in range(actions))
-                entering = float(h == 0 and s == initial) + pulp.lpSum(inflow.get((h, s), []))
-                self.problem += outflow == entering, f"balance_{h}_{s}"
+    def _command(self) -> Any:
+        limits = self._settings.seconds, self._settings.threads
+        if self._settings.solver == "CBC":
+            return pulp_solvers.command(pulp_solvers.Cbc, *limits, {"options": CBC_ACCURACY})
+        return pulp_solvers.command(pulp_solvers.Highs, *limits, ACCURACY)
 
-    def _flow(self, kernel: Dynamics) -> Inflow:
+    def _flow(self, kernel: Dynamics) -> pulp_solvers.Inflow:
         """`P[h,s,a,y] x[h,s,a]` enters `(h+1, y)`."""
         assert isinstance(kernel, SingleKernel)
-        inflow: Inflow = {}
-        for h, s, a, y, chance in _transitions(kernel):
-            inflow.setdefault((h + 1, y), []).append(chance * self.pairs[h, s, a])
+        steps, _, actions = self._shape
+        inflow: pulp_solvers.Inflow = {}
+        for h in range(steps - 1):
+            rows = scipy.sparse.coo_array(kernel.matrix(h))
+            for row, y, chance in zip(*(axis.tolist() for axis in rows.coords), rows.data.tolist(), strict=True):
+                inflow.setdefault((h + 1, y), []).append(chance * self.pairs[h, row // actions, row % actions])
         return inflow
 
-    def _box_flow(self, box: BernsteinBox) -> Inflow:
+    def _box_flow(self, box: BernsteinBox) -> pulp_solvers.Inflow:
         """`q[h,s,a,y]` enters `(h+1, y)`, with `sum_y q = x` and `lower x <= q <= upper x`, or `q = share x`."""
         moves = solvable_moves(box)
-        inflow: Inflow = {}
+        inflow: pulp_solvers.Inflow = {}
         for h, s, a in np.ndindex(*moves.free.shape[:3]):
             pair, free = self.pairs[h, s, a], moves.free[h, s, a]
             for y in np.flatnonzero(~free).tolist():
@@ -132,27 +121,3 @@ class _Pulp:
                 self.problem += flow >= float(moves.low[h, s, a, y]) * pair, f"floor_{h}_{s}_{a}_{y}"
                 inflow.setdefault((h + 1, y), []).append(flow)
         return inflow
-
-
-def _transitions(kernel: SingleKernel) -> Iterator[tuple[int, int, int, int, float]]:
-    steps, _, actions = kernel.shape
-    for h in range(steps - 1):
-        rows = scipy.sparse.coo_array(kernel.matrix(h))
-        for row, y, chance in zip(*rows.coords, rows.data, strict=True):
-            yield h, int(row) // actions, int(row) % actions, int(y), float(chance)
-
-
-def _command(settings: PulpProgram) -> Any:
-    limit = None if settings.seconds == inf else settings.seconds
-    if settings.solver == "CBC":
-        return bundled_cbc(Cbc, timeLimit=limit, threads=settings.threads, options=CBC_ACCURACY)
-    return Highs(msg=False, timeLimit=limit, threads=settings.threads, **ACCURACY)
-
-
-def _status(problem: Any) -> Status:
-    """PuLP says Optimal of runs that a limit stopped; `sol_status` tells them apart."""
-    if problem.sol_status == pulp.LpSolutionOptimal:
-        return Status.OPTIMAL
-    if problem.sol_status == pulp.LpSolutionIntegerFeasible:
-        return Status.FEASIBLE
-    return Status.FAILED

@@ -14,28 +14,27 @@ over the rows `p` of a pair (over a kernel: `P v[h+1] - log w`), every occupancy
 with equality at the optimum. So prices prove an answer, and are where the next solve starts.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from amdp import registry
 from amdp.arrays import Floats, floats, refuse
-from amdp.errors import InvalidInput, Unsolved, UnsupportedDomain
+from amdp.errors import InvalidInput, Unsolved
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, World, as_domain
-from amdp.oracles.base import Report, Status, describe
-from amdp.oracles.exclusive import Exclusive
+from amdp.oracles.base import Bound, Oracle, Report, Status, is_oracle, one_line
 
 GROUP = "amdp.projections"
 LARGEST_EXPONENT = 700.0  # exp of more is infinite
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Projection:
     """The nearest occupancy measure, with the prices that prove it."""
 
@@ -47,6 +46,8 @@ class Projection:
     box_residual: float  # the largest excess over a bound of the box; 0 over a kernel
     status: Status
     report: Report
+
+    __repr__ = one_line
 
     @property
     def bound(self) -> float:
@@ -62,17 +63,7 @@ class Projection:
     @cached_property
     def policy(self) -> Floats:
         """The chance of each action `[h, s, a]`; uniform where the measure has no mass."""
-        pairs = self.log_measure
-        if pairs.ndim == 4:
-            top = pairs.max(axis=-1, keepdims=True)
-            top[np.isneginf(top)] = 0.0
-            with np.errstate(divide="ignore"):
-                pairs = np.log(np.exp(pairs - top).sum(axis=-1)) + top[..., 0]
-        largest = pairs.max(axis=-1, keepdims=True)
-        empty = np.isneginf(largest)
-        shares = np.exp(np.where(empty, 0.0, pairs - np.where(empty, 0.0, largest)))
-        result: Floats = shares / shares.sum(axis=-1, keepdims=True)
-        return result
+        return shares(self.log_measure if self.log_measure.ndim == 3 else log_sum(self.log_measure))
 
     def require(self, *accepted: Status) -> Self:
         """Itself, if its status is accepted; otherwise `Unsolved` with the residuals."""
@@ -88,34 +79,18 @@ class Projection:
 
 
 @runtime_checkable
-class ProjectionOracle(Protocol):
-    """What a backend implements. `requires` names packages that must be importable."""
-
-    requires: ClassVar[tuple[str, ...]]
-
-    def supports(self, domain: Domain) -> bool:
-        """Whether `bind` would accept the domain."""
-        ...
-
-    def bind(self, domain: Domain) -> "Projector":
-        """Compile the model of a domain."""
-        ...
+class ProjectionOracle(Oracle["Projector"], Protocol):
+    """Settings of a projection method. `requires` names the packages that it must be able to import."""
 
 
-class Projector(Exclusive, ABC, solves="project"):
-    """An oracle bound to a domain. Pickled, it travels as its oracle and domain, and binds again on arrival.
+class Projector(Bound, solves="project"):
+    """A projection oracle bound to a domain."""
 
-    It projects for one thread at a time: a second one waits. After a call that raised, the next one starts afresh.
-    """
+    oracle: ProjectionOracle
+    group, role, verb = GROUP, "projection", "project onto"
 
     def __init__(self, oracle: ProjectionOracle, domain: Domain) -> None:
-        if not isinstance(domain, Domain):
-            raise InvalidInput(f"{type(domain).__name__} is not a domain; wrap the kernel: MarkovPolicies(kernel)")
-        if not oracle.supports(domain):
-            raise UnsupportedDomain(f"{type(oracle).__name__} does not project onto {describe(domain)}", "projection")
-        registry.require(type(oracle).__name__, oracle.requires)
-        self.oracle = oracle
-        self.domain = domain
+        super().__init__(oracle, domain)
         self.point_shape = point_shape(domain)
 
     @abstractmethod
@@ -145,15 +120,11 @@ class Projector(Exclusive, ABC, solves="project"):
             raise InvalidInput(f"near has prices {near.prices.shape}; the domain asks for {self.point_shape[:2]}")
         return near.prices if np.isfinite(near.prices).all() else None
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _bind, (self.oracle, self.domain)
-
 
 def projection(name: str, **options: Any) -> ProjectionOracle:
-    """The projection oracle registered under `name`, `"newton"` or `"cvxpy"`, with its options."""
-    made = registry.create(GROUP, name, options)
-    assert isinstance(made, ProjectionOracle)
-    return made
+    """The projection oracle registered under `name`, such as `"newton"`, with its options."""
+    chosen: ProjectionOracle = registry.create(GROUP, name, options)
+    return chosen
 
 
 def project(
@@ -172,7 +143,7 @@ def project(
 def bind_projection(oracle: str | ProjectionOracle, domain: Domain | World) -> Projector:
     """A projector for many projections onto one domain."""
     chosen = registry.create(GROUP, oracle, {}) if isinstance(oracle, str) else oracle
-    bound = _bind(chosen, as_domain(domain)) if isinstance(chosen, ProjectionOracle) else None
+    bound = chosen.bind(as_domain(domain)) if is_oracle(chosen) else None
     if not isinstance(bound, Projector):
         raise InvalidInput(f"{chosen!r} is not a projection oracle; give a name, such as 'newton', or an oracle")
     return bound
@@ -192,5 +163,19 @@ def status_of(gap: float, steps: int, tolerance: float) -> Status:
     return Status.OPTIMAL if isfinite(gap) and gap <= tolerance * steps else Status.FEASIBLE
 
 
-def _bind(oracle: ProjectionOracle, domain: Domain) -> Projector:
-    return oracle.bind(domain)
+def log_sum(values: Floats) -> Floats:
+    """`log sum exp` over the last axis."""
+    top = values.max(axis=-1, keepdims=True)
+    shift = np.where(np.isneginf(top), 0.0, top)
+    with np.errstate(divide="ignore"):
+        result: Floats = np.log(np.exp(values - shift).sum(axis=-1)) + shift[..., 0]
+    return result
+
+
+def shares(log_weights: Floats) -> Floats:
+    """Weights as shares of their sum over the last axis; equal ones where there is no weight."""
+    top = log_weights.max(axis=-1, keepdims=True)
+    empty = np.isneginf(top)
+    weights = np.exp(np.where(empty, 0.0, log_weights - np.where(empty, 0.0, top)))
+    result: Floats = weights / weights.sum(axis=-1, keepdims=True)
+    return result

@@ -10,7 +10,6 @@ a sum without cancellation, zero where `v = log d - L`.
 """
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import scipy
@@ -23,65 +22,48 @@ from amdp.model.confidence import EMPTY_TOLERANCE, BernsteinBox
 from amdp.model.domains import MarkovPolicies
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Report, Status
-from amdp.oracles.projection.base import Projection
+from amdp.oracles.projection.base import Projection, log_sum
 
 FAR = 1e5  # logarithms beyond this have lost digits that count
 Positions = NDArray[np.integer]
 Entries = tuple[Positions, Positions, Floats]  # row s*A+a, column y, logarithm of the chance
 
 
-class Moves(Protocol):
-    """What a certificate asks of dynamics, one step at a time; `weights` are logarithms, `-inf` where unusable."""
-
-    def usable(self, h: int, weights: Floats, dead: Bools) -> Bools:
-        """The entries of `weights` that may carry mass, if it must not enter the `dead` states `[y]`."""
-
-    def successors(self, h: int, usable: Bools) -> Bools:
-        """The states `[y]` that usable entries lead to."""
-
-    def relax(self, h: int, weights: Floats, prices: Floats) -> tuple[Floats, Entries]:
-        """`phi[s, a]` at the next prices `[y]`, and the moves that attain it."""
-
-    def priced(self, h: int, weights: Floats, here: Floats, later: Floats) -> Floats:
-        """The weights that change the objective by a constant only, `log w + v[h, s] - v[h+1, y]`."""
-
-
 @dataclass(frozen=True, eq=False)
 class KernelMoves:
-    """One kernel: its rows are what they are."""
+    """What a certificate asks of one kernel, a step at a time; `weights` are logarithms, `-inf` where unusable."""
 
     kernel: SingleKernel
 
     def usable(self, h: int, weights: Floats, dead: Bools) -> Bools:
-        """Pairs with weight that cannot lead into a dead state."""
+        """The entries of `weights` that may carry mass, if it must not enter the `dead` states `[y]`."""
         leak = np.asarray(multiply(self.kernel.matrix(h), dead.astype(np.float64))).reshape(weights.shape)
         return np.asarray((weights > -np.inf) & (leak == 0.0))
 
     def successors(self, h: int, usable: Bools) -> Bools:
-        """The states that usable pairs lead to."""
+        """The states `[y]` that usable entries lead to."""
         return np.asarray(multiply(self.kernel.matrix(h).T, usable.reshape(-1).astype(np.float64))) > 0.0
 
     def relax(self, h: int, weights: Floats, prices: Floats) -> tuple[Floats, Entries]:
-        """`P v - log w`, and the rows."""
+        """`phi[s, a]` at the next prices `[y]`, and the moves that attain it."""
         expected = np.asarray(multiply(self.kernel.matrix(h), prices)).reshape(weights.shape)
         step = scipy.sparse.coo_array(self.kernel.matrix(h))
         row, column = step.coords
         return expected - weights, (row, column, np.log(step.data))
 
     def priced(self, h: int, weights: Floats, here: Floats, later: Floats) -> Floats:
-        """`log w + v[h, s] - P v[h+1]`."""
+        """The weights that change the objective by a constant only, `log w + v[h, s] - v[h+1, y]`."""
         expected: Floats = np.asarray(multiply(self.kernel.matrix(h), later)).reshape(weights.shape)
         return weights + here[:, None] - expected
 
 
 @dataclass(frozen=True, eq=False)
 class BoxMoves:
-    """All rows between two bounds: each pair takes the one that suits the prices."""
+    """The same of all rows between two bounds: each pair takes the one that suits the prices."""
 
     box: BernsteinBox
 
     def usable(self, h: int, weights: Floats, dead: Bools) -> Bools:
-        """Moves with weight into states that are not dead, of pairs whose bounds can be kept with them alone."""
         lower, upper = self.box.lower[h], self.box.upper[h]
         open_ = (weights > -np.inf) & ~dead & (upper > 0.0)
         forced = (lower > 0.0) & ~open_
@@ -91,11 +73,9 @@ class BoxMoves:
         return np.asarray(kept & ~(spent & (lower == 0.0)))
 
     def successors(self, h: int, usable: Bools) -> Bools:
-        """The states that usable moves lead to."""
         return np.asarray(usable.any(axis=(0, 1)))
 
     def relax(self, h: int, weights: Floats, prices: Floats) -> tuple[Floats, Entries]:
-        """The least of `sum_y p (log p - log w + v)` over the rows of each pair, and the rows that attain it."""
         log_chance = tilted(weights - prices, self.box.lower[h], self.box.upper[h])
         used = log_chance > -np.inf
         chance = np.exp(log_chance)
@@ -104,15 +84,16 @@ class BoxMoves:
         phi = np.where(used.any(axis=-1), terms.sum(axis=-1), np.inf)
         far = np.abs(np.where(used, cost, 0.0)).max(axis=-1) > FAR
         if far.any():
-            phi[far] = _expected_from_level(
-                log_chance[far], cost[far], used[far], self.box.lower[h][far], self.box.upper[h][far]
-            )
+            rows = log_chance, cost, used, self.box.lower[h], self.box.upper[h]
+            phi[far] = _expected_from_level(*(each[far] for each in rows))
         s, a, y = np.nonzero(used)
         return phi, (s * used.shape[1] + a, y, log_chance[used])
 
     def priced(self, h: int, weights: Floats, here: Floats, later: Floats) -> Floats:
-        """`log w + v[h, s] - v[h+1, y]`."""
         return weights + here[:, None, None] - later
+
+
+Moves = KernelMoves | BoxMoves
 
 
 def moves(domain: MarkovPolicies) -> Moves:
@@ -133,9 +114,12 @@ def supported(domain: MarkovPolicies, log_point: Floats) -> Floats:
     steps, states, _ = domain.shape
     usable = np.zeros(log_point.shape, dtype=bool)
     dead = np.zeros(states, dtype=bool)
+    usable[-1] = log_point[-1] > -np.inf
+    if usable.ndim == 4:
+        usable[-1, ..., 1:] = False  # the last step of a box has its mass in `y = 0`
     for h in reversed(range(steps)):
-        last = h == steps - 1
-        usable[h] = _ending(log_point[h]) if last else rule.usable(h, log_point[h], dead)
+        if h < steps - 1:
+            usable[h] = rule.usable(h, log_point[h], dead)
         dead = ~usable[h].reshape(states, -1).any(axis=1)
     if dead[domain.initial]:
         raise InvalidInput(
@@ -161,21 +145,13 @@ def certified(domain: MarkovPolicies, log_point: Floats, prices: Floats, report:
     lost = ~met & (weights.reshape(*prices.shape, -1) > -np.inf).any(axis=-1)
     with np.errstate(over="ignore"):
         gap = _gap(log_chance[met], excess) + float(np.exp(prices[lost] + log_total[lost]).sum())
-    return Projection(
-        log_measure,
-        kept,
-        objective(log_measure, log_point),
-        gap,
-        flow_residual(domain, log_measure),
-        box_residual(domain, log_measure),
-        Status.FEASIBLE,
-        report,
-    )
+    residuals = flow_residual(domain, log_measure), box_residual(domain, log_measure)
+    return Projection(log_measure, kept, objective(log_measure, log_point), gap, *residuals, Status.FEASIBLE, report)
 
 
 def state_chances(log_measure: Floats) -> Floats:
     """The logarithms `[h, s]` of the state chances of a measure."""
-    return _log_sum(log_measure.reshape(*log_measure.shape[:2], -1))
+    return log_sum(log_measure.reshape(*log_measure.shape[:2], -1))
 
 
 def soft_prices(domain: MarkovPolicies, weights: Floats) -> Floats:
@@ -192,7 +168,7 @@ def prices_for(domain: MarkovPolicies, weights: Floats, log_chance: Floats) -> F
     prices = np.zeros((steps + 1, states))
     for h in reversed(range(steps)):
         phi, _ = _relax(rule, h, weights[h], prices[h + 1], last=h == steps - 1)
-        total = _log_sum(-phi)
+        total = log_sum(-phi)
         met = (total > -np.inf) & (log_chance[h] > -np.inf)
         prices[h, met] = log_chance[h, met] - total[met]
     return prices[:-1]
@@ -267,7 +243,7 @@ def tilted(log_weights: Floats, lower: Floats, upper: Floats) -> Floats:
     free = ~out & (turns[0] <= before) & (turns[1] >= after) & (turns[0] < turns[1])
     fixed = np.where(free | out, 0.0, np.exp(np.where(turns[1] <= before, high, low))).sum(axis=-1, keepdims=True)
     with np.errstate(divide="ignore", invalid="ignore"):
-        wanted = np.log(np.maximum(0.0, 1.0 - fixed)) - _log_sum(np.where(free, weights, -np.inf))[..., None]
+        wanted = np.log(np.maximum(0.0, 1.0 - fixed)) - log_sum(np.where(free, weights, -np.inf))[..., None]
     shift = np.clip(np.where(free.any(axis=-1, keepdims=True), wanted, before), before, after)
     # The sum of weight and shift rounds where both are large: what is free is divided by its own total once more.
     total = np.exp(np.where(free, weights + shift, -np.inf)).sum(axis=-1, keepdims=True)
@@ -310,13 +286,13 @@ def _gap(log_chance: Floats, excess: Floats) -> float:
 def _occupied(domain: MarkovPolicies, weights: Floats, prices: Floats) -> tuple[Floats, Floats, Floats]:
     """The measure that prices stand for, its state chances and the totals `L[h, s]`, all as logarithms."""
     steps, states, _ = domain.shape
-    log_policy, log_total, found = _backward(moves(domain), weights, prices)
+    log_policy, log_total, moved = _backward(moves(domain), weights, prices)
     log_chance = np.full((steps, states), -np.inf)
     log_chance[0, domain.initial] = 0.0
     log_measure = np.full(weights.shape, -np.inf)
     for h in range(steps):
         pairs = log_chance[h][:, None] + log_policy[h]
-        row, column, log_move = found[h]
+        row, column, log_move = moved[h]
         mass = pairs.reshape(-1)[row] + log_move
         if h < steps - 1:
             log_chance[h + 1] = _grouped_log_sum(column, mass, states)
@@ -332,17 +308,17 @@ def _backward(rule: Moves, weights: Floats, prices: Floats) -> tuple[Floats, Flo
     steps, states, actions = weights.shape[:3]
     log_policy = np.full((steps, states, actions), -np.inf)
     log_total = np.full((steps, states), -np.inf)
-    found: list[Entries] = []
+    moved: list[Entries] = []
     for h in reversed(range(steps)):
         last = h == steps - 1
         phi, entries = _relax(rule, h, weights[h], np.zeros(states) if last else prices[h + 1], last=last)
         least = phi.min(axis=-1, keepdims=True)
         least[np.isinf(least)] = 0.0  # no action: every share is zero
-        shares = _log_sum(least - phi)
+        shares = log_sum(least - phi)
         log_total[h] = shares - least[:, 0]
         log_policy[h] = least - phi - np.where(np.isneginf(shares), 0.0, shares)[:, None]
-        found.insert(0, entries)
-    return log_policy, log_total, found
+        moved.insert(0, entries)
+    return log_policy, log_total, moved
 
 
 def _relax(rule: Moves, h: int, weights: Floats, prices: Floats, *, last: bool) -> tuple[Floats, Entries]:
@@ -351,23 +327,6 @@ def _relax(rule: Moves, h: int, weights: Floats, prices: Floats, *, last: bool) 
     pairs = weights if weights.ndim == 2 else weights[..., 0]
     rows = np.arange(pairs.size)
     return -pairs, (rows, np.zeros_like(rows), np.zeros(len(rows)))
-
-
-def _ending(weights: Floats) -> Bools:
-    """The usable entries of the last step: over a box only `y = 0`."""
-    usable = weights > -np.inf
-    if weights.ndim == 3:
-        usable[..., 1:] = False
-    return np.asarray(usable)
-
-
-def _log_sum(values: Floats) -> Floats:
-    """`log sum exp` over the last axis."""
-    top = values.max(axis=-1, keepdims=True)
-    shift = np.where(np.isneginf(top), 0.0, top)
-    with np.errstate(divide="ignore"):
-        result: Floats = np.log(np.exp(values - shift).sum(axis=-1)) + shift[..., 0]
-    return result
 
 
 def _grouped_log_sum(group: Positions, values: Floats, size: int) -> Floats:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from math import inf
 from time import perf_counter
 from typing import Any, ClassVar
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +19,8 @@ from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.oracles.base import Report, Status
 from amdp.oracles.polytope import has_polytope, polytope
+from amdp.oracles.projection import certificate
 from amdp.oracles.projection.base import Projection, Projector, status_of
-from amdp.oracles.projection.certificate import (
-    certified,
-    prices_for,
-    reweighted,
-    soft_prices,
-    state_chances,
-    supported,
-)
 from amdp.oracles.solving import require_limits
 
 Positions = NDArray[np.integer]
@@ -48,18 +40,14 @@ class CvxpyProjection:
     seconds: float = inf  # for each solve
     gap: float = 1e-8  # that must be proved, for each step
     requires: ClassVar[tuple[str, ...]] = ("cvxpy",)
+    supports = staticmethod(has_polytope)
 
     def __post_init__(self) -> None:
-        require_limits(self.seconds, self.gap)
+        require_limits(self)
         if self.solver not in _SPELLING:
             raise InvalidInput(f"{self.solver!r}; cvxpy is asked for one of {', '.join(_SPELLING)}", "solver")
 
-    def supports(self, domain: Domain) -> bool:
-        """Markov policies over a kernel or a box."""
-        return has_polytope(domain)
-
     def bind(self, domain: Domain) -> Projector:
-        """A projector; the problem is written at the first solve, when it is known which pairs have weight."""
         return _CvxpyProjector(self, domain)
 
 
@@ -75,90 +63,76 @@ class _CvxpyProjector(Projector):
         """Solve, then rebuild the measure from the solver's multipliers or from its measure, whichever proves more."""
         began = perf_counter()
         point = self.checked(log_point)
-        weights = supported(self.domain, point)
+        weights = certificate.supported(self.domain, point)
         start = self.start(near)
-        at = soft_prices(self.domain, weights) if start is None else start
+        at = certificate.soft_prices(self.domain, weights) if start is None else start
         program = self._written(weights > -inf)
-        status, prices, measure = program.solve(reweighted(self.domain, weights, at), self.oracle)
+        status, prices, measure = program.solve(certificate.reweighted(self.domain, weights, at))
         candidates = [at] if prices is None else [at + prices]
         if measure is not None:
             chances = measure.reshape(*at.shape, -1).sum(axis=-1)
             with np.errstate(divide="ignore"):
-                candidates.append(prices_for(self.domain, weights, np.log(chances)))
+                candidates.append(certificate.prices_for(self.domain, weights, np.log(chances)))
         note = "" if status == "optimal" else status
-        report = Report(type(self.oracle).__name__, 0.0, program.iterations, solver=program.name, note=note)
-        found = [self._certified(point, weights, each, report) for each in candidates]
-        best = min(found, key=lambda each: each.gap if each.gap == each.gap else inf)
+        report = Report(self.name, 0.0, program.iterations, solver=program.name, note=note)
+        answers = [self._certified(point, weights, each, report) for each in candidates]
+        best = min(answers, key=lambda answer: answer.gap if answer.gap == answer.gap else inf)
         proved = status_of(best.gap, len(point), self.oracle.gap)
         took = report._replace(seconds=perf_counter() - began)
         return replace(best, status=proved, report=took).require(Status.OPTIMAL)
 
     def forget(self) -> None:
-        """Drop the compiled problem: the next projection states it anew."""
         self._program = None
 
     def _certified(self, point: Floats, weights: Floats, prices: Floats, report: Report) -> Projection:
         """The answer of these prices, or of the prices of its own chances: no solver resolves chances of 1e-300."""
-        first = certified(self.domain, point, prices, report)
-        renewed = prices_for(self.domain, weights, state_chances(first.log_measure))
-        second = certified(self.domain, point, renewed, report)
+        first = certificate.certified(self.domain, point, prices, report)
+        renewed = certificate.prices_for(self.domain, weights, certificate.state_chances(first.log_measure))
+        second = certificate.certified(self.domain, point, renewed, report)
         return first if first.gap <= second.gap else second
 
     def _written(self, used: Bools) -> "_Program":
         """The problem on these entries: the last one, unless other entries had weight then."""
         if self._program is None or not np.array_equal(self._program.used, used):
-            self._program = _Program(self.domain, used, self.oracle.solver)
+            self._program = _Program(self.domain, used, self.oracle)
         return self._program
 
 
 class _Program:
     """One cvxpy problem: entropy of the entries that have weight, with their costs `-log w` as a parameter."""
 
-    def __init__(self, domain: MarkovPolicies, used: Bools, solver: str) -> None:
+    def __init__(self, domain: MarkovPolicies, used: Bools, settings: CvxpyProjection) -> None:
         import cvxpy  # half a second: only who asks for it pays
 
         from amdp.oracles import cvxpy_solvers
 
-        self._solver = cvxpy_solvers.solver(solver)
         self.used = used
-        self.name = f"cvxpy {cvxpy.__version__} with {solver}"
         self.iterations = 0
         rows = polytope(domain)
         columns, self._weighted = _columns(domain, used)
         matrix = rows.matrix[:, columns].tocsr()
         full = np.diff(matrix.indptr) > 0
-        equal = full & (rows.row_lower == rows.row_upper)
-        capped, floored = full & ~equal & np.isfinite(rows.row_upper), full & ~equal & np.isfinite(rows.row_lower)
-        self._balance = np.flatnonzero(equal)
+        self._balance = np.flatnonzero(full & (rows.row_lower == rows.row_upper))
         self._x = cvxpy.Variable(len(columns))
         self._cost = cvxpy.Parameter(len(self._weighted))
-        constraints = [matrix[equal] @ self._x == rows.row_lower[equal]]
-        if capped.any():
-            constraints.append(matrix[capped] @ self._x <= rows.row_upper[capped])
-        if floored.any():
-            constraints.append(matrix[floored] @ self._x >= rows.row_lower[floored])
         mass = self._x[self._weighted]
         objective = cvxpy.sum(-cvxpy.entr(mass)) + self._cost @ mass
-        self._problem = cvxpy.Problem(cvxpy.Minimize(objective), constraints)
+        constraints = cvxpy_solvers.constraints(self._x, rows, matrix, full)
+        limits = settings.solver, settings.seconds, _SPELLING
+        self._program = cvxpy_solvers.Program(objective, constraints, *limits)
+        self.name = self._program.name
 
-    def solve(self, weights: Floats, settings: CvxpyProjection) -> tuple[str, Floats | None, Floats | None]:
+    def solve(self, weights: Floats) -> tuple[str, Floats | None, Floats | None]:
         """The solver's status, its prices `[h, s]` and its measure in the shape of the point, where it has them."""
         self._cost.value = -weights[self.used] - 1.0
-        time_limit, options = _SPELLING[settings.solver]
-        if settings.seconds < inf:
-            options = {**options, time_limit: settings.seconds}
-        try:
-            with catch_warnings():
-                simplefilter("ignore", UserWarning)  # "may be inaccurate": the certificate finds out
-                self._problem.solve(solver=self._solver, **options)
-        except Exception as problem:  # whatever cvxpy and its solvers raise
-            return f"{Status.FAILED}: {type(problem).__name__}: {problem}", None, None
-        status = str(self._problem.status)
-        self.iterations = int(self._problem.solver_stats.num_iters or 0)
-        return status, self._prices(weights.shape), self._measure(weights.shape)
+        failure = self._program.failure()
+        if failure:
+            return f"{Status.FAILED}: {failure}", None, None
+        self.iterations = self._program.iterations
+        return str(self._program.problem.status), self._prices(weights.shape), self._measure(weights.shape)
 
     def _prices(self, shape: tuple[int, ...]) -> Floats | None:
-        multipliers = self._problem.constraints[0].dual_value
+        multipliers = self._program.problem.constraints[0].dual_value
         if multipliers is None or not np.isfinite(multipliers).all():
             return None
         prices = np.zeros(shape[0] * shape[1])

@@ -10,24 +10,22 @@ a ball nearest to `u` is `max(c u, min(d u, center))`: half the radius lies abov
 """
 
 from dataclasses import dataclass
-from math import inf
 from time import perf_counter
 from typing import ClassVar, NamedTuple
 
 import numpy as np
 import scipy
 
-from amdp.arrays import Bools, Floats, require_whole
+from amdp.arrays import Bools, Floats
 from amdp.errors import InvalidInput
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.l1_ball import L1Ball
 from amdp.oracles.base import Report, Status
-from amdp.oracles.projection.base import Projection, Projector, status_of
+from amdp.oracles.projection.base import Projection, Projector, shares, status_of
 from amdp.oracles.solving import require_limits
 
-FAINT_LOG_RANGE = (
-    600.0  # priced weights below exp(-600) of the largest of their row are raised to that, which lowers the bound
-)
+# Priced weights below exp(-600) of the largest of their row are raised to that, which lowers the bound.
+FAINT_LOG_RANGE = 600.0
 
 
 @dataclass(frozen=True)
@@ -39,17 +37,12 @@ class L1Descent:
     requires: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        require_limits(inf, self.gap)
-        require_whole("iterations", self.iterations)
-        if self.iterations < 1:
-            raise InvalidInput(f"{self.iterations}; it must be at least 1", "iterations")
+        require_limits(self)
 
     def supports(self, domain: Domain) -> bool:
-        """Markov policies over an L1 ball."""
         return isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, L1Ball)
 
     def bind(self, domain: Domain) -> Projector:
-        """A projector by descent over one domain."""
         return _L1Projector(self, domain)
 
 
@@ -72,13 +65,12 @@ class _L1Projector(Projector):
         self.point_shape = (*domain.shape, domain.shape[1])
 
     def project(self, log_point: Floats, near: Projection | None = None) -> Projection:
-        """Minimize the dual, then walk the policy and the rows of its prices forward."""
         began = perf_counter()
         point = self.checked(log_point).copy()
         point[-1, :, :, 1:] = -np.inf
         self._close(point)
         at = self.start(near)
-        found = scipy.optimize.minimize(
+        optimum = scipy.optimize.minimize(
             self._sloped,
             np.zeros(point.shape[:2]).reshape(-1) if at is None else at.reshape(-1),
             args=(point,),
@@ -86,8 +78,8 @@ class _L1Projector(Projector):
             method="L-BFGS-B",
             options={"maxiter": self.oracle.iterations, "maxcor": 30, "ftol": 0.0, "gtol": 1e-10},
         )
-        prices = found.x.reshape(point.shape[:2])
-        report = Report(type(self.oracle).__name__, perf_counter() - began, int(found.nit))
+        prices = optimum.x.reshape(point.shape[:2])
+        report = Report(self.name, perf_counter() - began, int(optimum.nit))
         return self._proved(point, prices, report).require(Status.OPTIMAL)
 
     def _proved(self, point: Floats, prices: Floats, report: Report) -> Projection:
@@ -100,15 +92,20 @@ class _L1Projector(Projector):
         gap = abs(distance + dual.value)  # below zero by rounding only: more would be no proof
         with np.errstate(divide="ignore"):
             log_measure = np.log(measure)
-        residuals = self._imbalance(measure), self._excess(dual.rows)
+        entering, leaving = measure[:-1].sum(axis=(1, 2)), measure[1:].sum(axis=(2, 3))
+        away = np.abs(dual.rows - self._ball.center).sum(axis=-1)[:-1]
+        flow_residual = float(np.abs(entering - leaving).max(initial=0.0))
+        ball_residual = float((away - self._ball.radius[:-1]).max(initial=0.0))
         status = status_of(gap, len(point), self.oracle.gap)
-        return Projection(log_measure, prices, objective, gap, *residuals, status, report)
+        return Projection(log_measure, prices, objective, gap, flow_residual, ball_residual, status, report)
 
     def _close(self, point: Floats) -> None:
         """Take the weight of moves into states without any, backward; refuse what leaves no row or no start."""
         dead = np.asarray(np.isneginf(point[-1, :, :, 0]).all(axis=-1))
         for h in reversed(range(len(point) - 1)):
-            self._require_weight(h, point[h])
+            if (self._barred(h, point[h]) & ~np.isneginf(point[h]).all(axis=-1)).any():
+                reason = "the point has no mass on moves that a row of the ball needs"
+                raise InvalidInput(f"{reason}; give weight to all moves")
             point[h][..., dead] = -np.inf
             point[h][self._barred(h, point[h])] = -np.inf
             dead = np.asarray(np.isneginf(point[h]).all(axis=(1, 2)))
@@ -122,11 +119,6 @@ class _L1Projector(Projector):
         """The pairs `[s, a]` without weight on enough moves for any row of their ball."""
         needed = np.where(np.isneginf(weights), self._ball.center[h], 0.0).sum(axis=-1)
         return np.asarray(needed > self._ball.radius[h] / 2.0 + 1e-12)
-
-    def _require_weight(self, h: int, weights: Floats) -> None:
-        """Refuse pairs with weight on some moves, but not on enough of them."""
-        if (self._barred(h, weights) & ~np.isneginf(weights).all(axis=-1)).any():
-            raise InvalidInput("the point has no mass on moves that a row of the ball needs; give weight to all moves")
 
     def _sloped(self, flat: Floats, point: Floats) -> tuple[float, Floats]:
         dual = self._dual(flat.reshape(point.shape[:2]), point)
@@ -146,11 +138,11 @@ class _L1Projector(Projector):
             else:
                 phi = -point[h, :, :, 0]
             here = prices[h][:, None] - phi
-            policy[h] = _shares(-phi)
+            policy[h] = shares(-phi)
             if h == 0:  # all mass is in the initial state, whose price cancels
                 here = np.where(np.arange(states)[:, None] == self.domain.initial, -phi, -np.inf)
             value += float(scipy.special.logsumexp(here))
-            mass = _shares(here.reshape(-1)).reshape(here.shape)
+            mass = shares(here.reshape(-1)).reshape(here.shape)
             if h > 0:
                 slope[h] += mass.sum(axis=-1)
             if h < steps - 1:
@@ -168,18 +160,10 @@ class _L1Projector(Projector):
         measure[-1, :, :, 0] = at[:, None] * dual.policy[-1]
         return measure
 
-    def _imbalance(self, measure: Floats) -> float:
-        entering, leaving = measure[:-1].sum(axis=(1, 2)), measure[1:].sum(axis=(2, 3))
-        return float(np.abs(entering - leaving).max(initial=0.0))
-
-    def _excess(self, rows: Floats) -> float:
-        away = np.abs(rows - self._ball.center).sum(axis=-1)[:-1]
-        return float((away - self._ball.radius[:-1]).max(initial=0.0))
-
 
 def nearest_rows(log_weights: Floats, center: Floats, radius: Floats) -> Floats:
     """The rows of a ball that are nearest, in relative entropy, to weights given as logarithms `[..., y]`."""
-    free = _shares(_raised(log_weights))
+    free = shares(_raised(log_weights))
     inside = np.abs(free - center).sum(axis=-1) <= radius
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(free > 0.0, center / free, np.inf)
@@ -210,13 +194,4 @@ def _cost(rows: Floats, priced: Floats) -> Floats:
     met = rows > 0.0
     terms = np.log(np.where(met, rows, 1.0)) - np.where(met, priced, 0.0)
     result: Floats = (np.where(met, rows, 0.0) * terms).sum(axis=-1)
-    return result
-
-
-def _shares(log_weights: Floats) -> Floats:
-    """Weights as shares of their sum over the last axis; equal ones where there is no weight."""
-    top = log_weights.max(axis=-1, keepdims=True)
-    empty = np.isneginf(top)
-    weights = np.exp(np.where(empty, 0.0, log_weights - np.where(empty, 0.0, top)))
-    result: Floats = weights / weights.sum(axis=-1, keepdims=True)
     return result

@@ -48,6 +48,7 @@ class NewtonProjection:
     iterations: int = 500
     factored_states: int = 48  # up to here steps are solved by block factors, above by conjugate gradients
     requires: ClassVar[tuple[str, ...]] = ()
+    supports = staticmethod(has_polytope)
 
     def __post_init__(self) -> None:
         for name in ("accuracy", "gap"):
@@ -57,12 +58,7 @@ class NewtonProjection:
         for name in ("iterations", "factored_states"):
             require_whole(name, getattr(self, name))
 
-    def supports(self, domain: Domain) -> bool:
-        """Markov policies over a kernel, dense or sparse, or a box."""
-        return has_polytope(domain)
-
     def bind(self, domain: Domain) -> Projector:
-        """Find which states can be reached; over a box, also lay out the bounds."""
         over_box = has_polytope(domain) and isinstance(domain.dynamics, BernsteinBox)
         return _BoxProjector(self, domain) if over_box else _KernelProjector(self, domain)
 
@@ -72,14 +68,9 @@ class _NewtonProjector(Projector):
     domain: MarkovPolicies
 
     def project(self, log_point: Floats, near: Projection | None = None) -> Projection:
-        """The measure nearest to `exp(log_point)`."""
         began = perf_counter()
         point = np.array(self.checked(log_point), order="C")
-        return _explained(self._proved(point, self.start(near), began), point).require(Status.OPTIMAL)
-
-    def _proved(self, point: Floats, start: Floats | None, began: float) -> Projection:
-        """The answer for a point, with a second proof where there is reason for one."""
-        return self._projected(point, start, began)
+        return _explained(self._projected(point, self.start(near), began), point).require(Status.OPTIMAL)
 
     @abstractmethod
     def _projected(self, point: Floats, start: Floats | None, began: float) -> Projection:
@@ -93,27 +84,16 @@ class _NewtonProjector(Projector):
         steps, states = reached.shape
         starts = _NO_ENTRIES if start is None else np.array(start[None], dtype=np.float64, order="C")
         prices = np.empty((steps, states))
-        gap, iterations, dual_steps = kernels.entropy.project(
-            rows,
-            pairs,
-            self.domain.initial,
-            reached,
-            closed,
-            starts,
-            min(0.5 * settings.accuracy**2, settings.gap * steps),
-            settings.gap * steps,
-            settings.iterations,
-            states <= settings.factored_states,
-            prices,
-            log_measure,
-        )
-        return Solution(prices, gap, iterations, dual_steps)
+        problem = rows, pairs, self.domain.initial, reached, closed, starts
+        gaps = min(0.5 * settings.accuracy**2, settings.gap * steps), settings.gap * steps
+        limits = *gaps, settings.iterations, states <= settings.factored_states
+        return Solution(prices, *kernels.entropy.project(*problem, *limits, prices, log_measure))
 
     def _answer(self, rows: Arrays, point: Floats, log_measure: Floats, solution: Solution, began: float) -> Projection:
         initial, states = self.domain.initial, self.domain.shape[1]
         judged = kernels.entropy.judge(rows, np.exp(point), point, initial, states, np.exp(log_measure), log_measure)
         note = f"{solution.dual_steps} dual steps" if solution.dual_steps else ""
-        report = Report("NewtonProjection", perf_counter() - began, solution.steps, note=note)
+        report = Report(self.name, perf_counter() - began, solution.steps, note=note)
         status = status_of(solution.gap, len(log_measure), self.oracle.gap)
         measure = log_measure.reshape(self.point_shape)
         return Projection(measure, solution.prices, judged[0], solution.gap, judged[1], judged[2], status, report)
@@ -129,13 +109,13 @@ class _KernelProjector(_NewtonProjector):
     def _projected(self, point: Floats, start: Floats | None, began: float) -> Projection:
         steps = len(point)
         log_measure = np.empty(point.shape)
-        given, by_pair = point.reshape(steps, -1), log_measure.reshape(steps, -1)
-        solution = self._solved(self._rows, given, self._reached, False, start, by_pair[..., None])
+        weights, by_pair = point.reshape(steps, -1), log_measure.reshape(steps, -1)
+        solution = self._solved(self._rows, weights, self._reached, False, start, by_pair[..., None])
         if solution.steps < 0:
-            weights = supported(self.domain, point)
-            reached = np.asarray((weights > -inf).any(axis=-1))
-            solution = self._solved(self._rows, weights.reshape(steps, -1), reached, True, start, by_pair[..., None])
-        return self._answer(self._rows, given[..., None], by_pair[..., None], solution, began)
+            usable = supported(self.domain, point)
+            reached = np.asarray((usable > -inf).any(axis=-1))
+            solution = self._solved(self._rows, usable.reshape(steps, -1), reached, True, start, by_pair[..., None])
+        return self._answer(self._rows, weights[..., None], by_pair[..., None], solution, began)
 
 
 class _BoxProjector(_NewtonProjector):
@@ -149,25 +129,11 @@ class _BoxProjector(_NewtonProjector):
         bounds = [np.array(bound[:-1], order="C") for bound in (domain.dynamics.lower, domain.dynamics.upper)]
         with np.errstate(divide="ignore"):
             bounds += [np.log(bound) for bound in bounds]
-        low, high, log_low, log_high = (bound.reshape(steps - 1, states * actions, states) for bound in bounds)
-        self._bounds = low, high, log_low, log_high
+        self._bounds = [bound.reshape(steps - 1, states * actions, states) for bound in bounds]
 
     def _projected(self, point: Floats, start: Floats | None, began: float) -> Projection:
-        point = point.reshape(self._flat)
-        rows, pairs, usable = self._laid_out(), np.zeros(self._flat[:2]), self._usable
-        given = tuple(rows)
-        if not kernels.entropy.prepare(given, point, usable.reshape(self._flat), pairs):
-            usable = supported(self.domain, point.reshape(self.point_shape)) > -inf
-            kernels.entropy.prepare(given, point, usable.reshape(self._flat), pairs)
-        np.exp(rows.weights, out=rows.weights)
-        log_measure = np.empty(self._flat)
-        flow = BOX, _NOT_DENSE, _NOT_SPARSE, given
-        solution = self._solved(flow, pairs, np.asarray(usable.any(axis=(2, 3))), True, start, log_measure)
-        return self._answer(flow, point, log_measure, solution, began)
-
-    def _proved(self, point: Floats, start: Floats | None, began: float) -> Projection:
         """Where masses are too small for the compiled sums, the plain certificate has to agree."""
-        projection = self._projected(point, start, began)
+        projection = self._compiled(point.reshape(self._flat), start, began)
         faint = (projection.log_measure > -inf) & (projection.log_measure < FAINT_LOG_MASS)
         if projection.status is not Status.OPTIMAL or not faint.any():
             return projection
@@ -176,13 +142,24 @@ class _BoxProjector(_NewtonProjector):
             return projection
         return replace(projection, gap=max(projection.gap, plain.gap), status=Status.FEASIBLE)
 
+    def _compiled(self, point: Floats, start: Floats | None, began: float) -> Projection:
+        rows, pairs, usable = self._laid_out(), np.zeros(self._flat[:2]), self._usable
+        arrays = tuple(rows)
+        if not kernels.entropy.prepare(arrays, point, usable.reshape(self._flat), pairs):
+            usable = supported(self.domain, point.reshape(self.point_shape)) > -inf
+            kernels.entropy.prepare(arrays, point, usable.reshape(self._flat), pairs)
+        np.exp(rows.weights, out=rows.weights)
+        log_measure = np.empty(self._flat)
+        flow = BOX, _NOT_DENSE, _NOT_SPARSE, arrays
+        solution = self._solved(flow, pairs, np.asarray(usable.any(axis=(2, 3))), True, start, log_measure)
+        return self._answer(flow, point, log_measure, solution, began)
+
     def _laid_out(self) -> BoxRows:
         """Rows with room for the weights and for what is chosen: new ones, so that no answer depends on the last."""
         steps, width, states = self._flat
-        entries, rows = (steps - 1, width, states), (steps - 1, width)
-        weights, chosen = (np.empty(entries), np.empty(entries)), (np.empty(entries), np.empty(entries))
-        measures = (np.empty(rows), np.empty(rows)), (np.empty(rows), np.empty(rows))
-        return BoxRows(*self._bounds, *weights, *measures[0], *chosen, *measures[1])
+        entries = [np.empty((steps - 1, width, states)) for _ in range(4)]
+        masses = [np.empty((steps - 1, width)) for _ in range(4)]
+        return BoxRows(*self._bounds, *entries[:2], *masses[:2], *entries[2:], *masses[2:])
 
 
 def _explained(answer: Projection, point: Floats) -> Projection:

@@ -1,20 +1,20 @@
 """The method that suits the domain, and why it was chosen."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import ClassVar
 
-from amdp.arrays import Costs
 from amdp.model.domains import Domain, MarkovPolicies
-from amdp.oracles.base import Planner, Plans
-from amdp.oracles.markov.dynamic_programming import BackwardInduction
-from amdp.oracles.stationary.branch_and_bound import BranchAndBound
+from amdp.oracles.base import Planner
+from amdp.oracles.markov.dynamic_programming import Sweeper
+from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
 from amdp.oracles.stationary.chains import Chains, is_stationary
-from amdp.oracles.stationary.clock import Progress
-from amdp.oracles.stationary.cycles import Cycles, moves_are_certain
-from amdp.oracles.stationary.enumeration import Enumeration, listed
+from amdp.oracles.stationary.cycles import Cycles, PathSearch, moves_are_certain
+from amdp.oracles.stationary.enumeration import ENUMERATION_GAP, Enumeration, ListSearch
 from amdp.oracles.stationary.planning import StationaryPlanner
+from amdp.oracles.stationary.search import Search
 
 
 @dataclass(frozen=True)
@@ -35,53 +35,22 @@ class Automatic:
         Enumeration(self.few)
 
     def supports(self, domain: Domain) -> bool:
-        """Markov policies over any dynamics, stationary policies over a kernel."""
         return isinstance(domain, MarkovPolicies) or is_stationary(domain)
 
     def bind(self, domain: Domain) -> Planner:
-        """Choose, and bind the chosen oracle."""
-        return _Chooser(self, domain)
+        if not is_stationary(domain):
+            return Sweeper(self, domain, "chose dp: Markov policies")
+        build, gap, reason = self._choice(Chains.of(domain))
+        return StationaryPlanner(self, domain, build, gap, self.seconds, reason)
 
-
-class _Chooser(Planner):
-    """Forwards to the planner of the chosen oracle, `on_progress` included."""
-
-    def __init__(self, oracle: Automatic, domain: Domain) -> None:
-        super().__init__(oracle, domain)
-        self.inside, self.reason = _choice(oracle, domain)
-        if isinstance(self.inside, StationaryPlanner):
-            self.inside.reason = self.reason
-
-    @property
-    def on_progress(self) -> Callable[[Progress], None] | None:
-        """Who is told how far a long solve has come."""
-        return self.inside.on_progress if isinstance(self.inside, StationaryPlanner) else None
-
-    @on_progress.setter
-    def on_progress(self, listener: Callable[[Progress], None] | None) -> None:
-        if isinstance(self.inside, StationaryPlanner):
-            self.inside.on_progress = listener
-
-    def minimize(self, costs: Costs) -> Plans:
-        """What the chosen oracle answers, with the reason for the choice in the report."""
-        plans = self.inside.minimize(costs)
-        if isinstance(self.inside, StationaryPlanner):
-            return plans
-        return replace(plans, report=plans.report._replace(note=self.reason))
-
-
-def _choice(settings: Automatic, domain: Domain) -> tuple[Planner, str]:
-    """The planner of the chosen oracle, and why it was chosen."""
-    if isinstance(domain, MarkovPolicies):
-        return BackwardInduction().bind(domain), "chose dp: Markov policies"
-    limits = settings.seconds, settings.nodes, settings.gap
-    chains = Chains.of(domain)
-    if moves_are_certain(chains):
-        return Cycles(*limits).bind(domain), "chose cycles: every move is certain"
-    closed = chains.count_closed(settings.few)
-    if closed <= settings.few:
-        few = Enumeration(settings.few)
-        planner = listed(few, domain, few.limit, few.table, settings.seconds)
-        return planner, f"chose enumeration: {closed} policies are distinct on reachable states"
-    more = f"chose branch-and-bound: more than {settings.few} policies are distinct on reachable states"
-    return BranchAndBound(*limits).bind(domain), more
+    def _choice(self, chains: Chains) -> tuple[Callable[[Chains], Search], float, str]:
+        """The search that suits the chains, the gap of its proofs, and why it was chosen."""
+        limits = self.seconds, self.nodes, self.gap
+        if moves_are_certain(chains):
+            return partial(PathSearch, settings=Cycles(*limits)), self.gap, "chose cycles: every move is certain"
+        closed = chains.count_closed(self.few)
+        if closed <= self.few:
+            build = partial(ListSearch, settings=Enumeration(self.few), seconds=self.seconds)
+            return build, ENUMERATION_GAP, f"chose enumeration: {closed} policies are distinct on reachable states"
+        reason = f"chose branch-and-bound: more than {self.few} policies are distinct on reachable states"
+        return partial(TreeSearch, settings=BranchAndBound(*limits)), self.gap, reason

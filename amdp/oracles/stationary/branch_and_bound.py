@@ -4,30 +4,35 @@ A node is a set of allowed pairs. Its bound is the best of the mixing bound at s
 scale 0 is plain backward induction, each sharpened by the performance difference: what a pair costs above the relaxed
 optimum, times the least chance of its state. Pairs that this excludes are struck out. A node of few policies is
 tried out, all of them side by side.
+
+The mixing bound: once the laws of all stationary policies hardly move, costs can be averaged over time. Averages are
+the same in every step, and for such costs the best policy that may choose by step is stationary as well, so that
+backward induction bounds all stationary policies closely. docs/stationary-oracles.md has the inequality and its proof.
 """
 
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from time import perf_counter
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amdp import kernels
-from amdp.arrays import Floats
-from amdp.errors import InvalidInput
-from amdp.kernels.search.state import CLOSED_BOUND, IN_BOUNDS, NODES, OPEN, VALUE, Problem, Tree
+from amdp.arrays import Bools, Floats
+from amdp.kernels.search.state import CLOSED_BOUND, IN_BOUNDS, NODES, OPEN, VALUE, Floors, Problem, Tree, new_node
 from amdp.model.domains import Domain
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
-from amdp.oracles.stationary.chains import Chains, is_stationary
-from amdp.oracles.stationary.clock import SearchClock, next_portion
-from amdp.oracles.stationary.local_search import descents, require_starts
-from amdp.oracles.stationary.mixing_bound import SCALES, MixingBound
+from amdp.oracles.stationary.chains import Chains, evaluation_error, is_stationary
+from amdp.oracles.stationary.local_search import descents
 from amdp.oracles.stationary.planning import StationaryPlanner
-from amdp.oracles.stationary.problems import evaluation_error
-from amdp.oracles.stationary.search import Search, SearchResult
+from amdp.oracles.stationary.search import Search, SearchClock, SearchResult, next_portion
 
+# Scales of averaging. 0 averages nothing: plain backward induction.
+SCALES = np.array([0.0, 1.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0])
+FLOOR_MOVES = 64  # moves for which the least chance of each state is worked out step by step
 SPARSE_SHARE = 1 / 3  # with a smaller share of successors, mixing is worked out anew at every node
 
 
@@ -40,20 +45,33 @@ class BranchAndBound:
     gap: float = 1e-9  # relative to steps times the largest cost: above it an answer is not called optimal
     starts: int = 20
     requires: ClassVar[tuple[str, ...]] = ()
+    supports = staticmethod(is_stationary)
 
     def __post_init__(self) -> None:
-        require_limits(self.seconds, self.gap)
-        require_starts(self.starts)
-        if not self.nodes >= 0:
-            raise InvalidInput(f"{self.nodes}; it must be at least 0", "nodes")
-
-    def supports(self, domain: Domain) -> bool:
-        """Stationary policies over a kernel."""
-        return is_stationary(domain)
+        require_limits(self)
 
     def bind(self, domain: Domain) -> Planner:
-        """A planner that works out the mixing of the kernel once."""
-        return StationaryPlanner(self, domain, lambda chains: TreeSearch(chains, self), self.gap, self.seconds)
+        return StationaryPlanner(self, domain, partial(TreeSearch, settings=self), self.gap, self.seconds)
+
+
+class Mixing(NamedTuple):
+    """What bounds on all policies that choose among some pairs need of the kernel alone."""
+
+    moves: Floats  # [t]: the laws of steps t and t + 1 differ by no more, in total variation, under any policy
+    floors: Floors  # the least chance of each state
+
+    @classmethod
+    def of(cls, chains: Chains, allowed: Bools | None = None, halt: NDArray[np.int64] | None = None) -> "Mixing":
+        """Work out mixing and least chances for the policies of the `allowed` pairs `[s, a]`, until `halt` is set."""
+        steps, states, actions = chains.shape
+        node = new_node(np.ones((states, actions), dtype=bool) if allowed is None else allowed)
+        moves, stop = np.empty(steps), np.zeros(1, dtype=np.int64) if halt is None else halt
+        count = kernels.search.chains.reached(chains.rows, node.allowed, chains.initial, steps, node.order)
+        kernels.search.bounds.list_pairs(node, count)
+        floors = Floors(np.zeros((min(steps, FLOOR_MOVES), states)), np.zeros(states))
+        kernels.search.bounds.least_reach(chains.rows, node, count, chains.initial, floors, stop)
+        kernels.search.bounds.mix(chains.rows, chains.initial, node, count, moves, np.zeros(2), stop)
+        return cls(moves, floors)
 
 
 class TreeSearch(Search):
@@ -72,15 +90,15 @@ class TreeSearch(Search):
         self._scales = scales
         self._lanes = lanes
         self._bound_price = bound_price
-        self._mixing: MixingBound | None = None
+        self._mixing: Mixing | None = None
 
-    def mixing(self, clock: SearchClock) -> MixingBound:
+    def mixing(self, clock: SearchClock) -> Mixing:
         """What the bounds need of the kernel alone, worked out once; as much of it as there is time for."""
         if self._mixing is not None:
             return self._mixing
-        found = MixingBound.of(self._chains, halt=clock.halt)
-        self._mixing = None if clock.expired else found
-        return found
+        mixing = Mixing.of(self._chains, halt=clock.halt)
+        self._mixing = None if clock.expired else mixing
+        return mixing
 
     def _solve_one(self, problem: Problem, clock: SearchClock) -> SearchResult:
         posed = problem if self._lanes is None else problem._replace(lanes=self._lanes)
@@ -95,7 +113,7 @@ class TreeSearch(Search):
             bound = self._chains.markov_bound(posed.costs)
         return SearchResult(tree.policy, bound, int(tree.counts[NODES]), note)
 
-    def _grow(self, tree: Tree, problem: Problem, mixing: MixingBound, clock: SearchClock) -> str:
+    def _grow(self, tree: Tree, problem: Problem, mixing: Mixing, clock: SearchClock) -> str:
         """Work until nothing is open; why it stopped, if it is for a limit."""
         _, states, actions = self._chains.shape
         rows = self._chains.rows
@@ -134,7 +152,5 @@ def new_tree(chains: Chains, incumbent: tuple[np.ndarray, float]) -> Tree:
 
 def proved(tree: Tree, problem: Problem) -> float:
     """No policy is cheaper: the least of the incumbent, what bounds closed, and what is open."""
-    open_nodes = tree.bounds[: tree.counts[OPEN]]
-    return float(
-        min(tree.best[VALUE] - evaluation_error(problem), tree.best[CLOSED_BOUND], open_nodes.min(initial=inf))
-    )
+    least_open = tree.bounds[: tree.counts[OPEN]].min(initial=inf)
+    return float(min(tree.best[VALUE] - evaluation_error(problem), tree.best[CLOSED_BOUND], least_open))

@@ -5,6 +5,7 @@ With these sums in a table, a path costs no more than its own length to evaluate
 """
 
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from time import perf_counter
 from typing import ClassVar
@@ -12,16 +13,15 @@ from typing import ClassVar
 import numpy as np
 
 from amdp import kernels
-from amdp.errors import InvalidInput, UnsupportedDomain
+from amdp.errors import UnsupportedDomain
 from amdp.kernels.search.state import WALK_DEPTH, WALK_NODES, Problem, Strides, Walk
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.chains import Chains, is_stationary
-from amdp.oracles.stationary.clock import SearchClock, next_portion
 from amdp.oracles.stationary.local_search import FEW_STARTS, descents
 from amdp.oracles.stationary.planning import StationaryPlanner
-from amdp.oracles.stationary.search import Search, SearchResult
+from amdp.oracles.stationary.search import Search, SearchClock, SearchResult, next_portion
 
 FIRST_PORTION = 10_000  # nodes before anything but the paths themselves is looked at
 
@@ -41,21 +41,15 @@ class Cycles:
     requires: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        require_limits(self.seconds, self.gap)
-        if not self.nodes >= 0:
-            raise InvalidInput(f"{self.nodes}; it must be at least 0", "nodes")
-        if self.table < 0:
-            raise InvalidInput(f"{self.table}; it must be at least 0 bytes", "table")
+        require_limits(self)
 
     def supports(self, domain: Domain) -> bool:
-        """Stationary policies over a kernel whose moves are certain."""
         return isinstance(domain, StationaryPolicies) and is_stationary(domain) and moves_are_certain(Chains.of(domain))
 
     def bind(self, domain: Domain) -> Planner:
-        """A planner that knows where each pair leads."""
         if is_stationary(domain) and not self.supports(domain):
-            raise UnsupportedDomain("Cycles needs certain moves: some row of the kernel has two successors", "oracle")
-        return StationaryPlanner(self, domain, lambda chains: PathSearch(chains, self), self.gap, self.seconds)
+            raise UnsupportedDomain("cycles needs certain moves: some row of the kernel has two successors", "oracle")
+        return StationaryPlanner(self, domain, partial(PathSearch, settings=self), self.gap, self.seconds)
 
 
 class PathSearch(Search):
@@ -92,11 +86,10 @@ class PathSearch(Search):
             began = perf_counter()
             kernels.search.cycles.explore(self._following, problem, strides, floors, walk, portion)
             clock.report(problem, float(walk.best[0]), bound, int(walk.counts[WALK_NODES]))
+        visited = int(walk.counts[WALK_NODES])
         if walk.counts[WALK_DEPTH] < 0:
-            return SearchResult(
-                walk.policy, max(bound, float(walk.best[0]) - problem.slack), int(walk.counts[WALK_NODES])
-            )
-        return SearchResult(walk.policy, bound, int(walk.counts[WALK_NODES]), self._why(walk))
+            return SearchResult(walk.policy, max(bound, float(walk.best[0]) - problem.slack), visited)
+        return SearchResult(walk.policy, bound, visited, self._why(walk))
 
     def _begin_below(self, walk: Walk, problem: Problem, clock: SearchClock) -> None:
         """Take what a local search finds for the incumbent, if it is cheaper."""
@@ -118,14 +111,7 @@ def moves_are_certain(chains: Chains) -> bool:
 
 
 def _new_walk(states: int, initial: int) -> Walk:
-    walk = Walk(
-        np.zeros(states + 1, dtype=np.int64),
-        np.full(states + 1, -1, dtype=np.int64),
-        np.full(states, -1, dtype=np.int64),
-        np.zeros(states + 2),
-        np.zeros(states, dtype=np.int64),
-        np.full(1, inf),
-        np.zeros(2, dtype=np.int64),
-    )
+    path, place, policy, counts = (np.zeros(size, dtype=np.int64) for size in (states + 1, states, states, 2))
+    walk = Walk(path, np.full_like(path, -1), place - 1, np.zeros(states + 2), policy, np.full(1, inf), counts)
     walk.path[0], walk.place[initial] = initial, 0
     return walk

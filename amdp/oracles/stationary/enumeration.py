@@ -6,6 +6,7 @@ kernel, the laws of all of them make a table, and the value of each is then one 
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from time import perf_counter
 from typing import ClassVar
@@ -15,24 +16,23 @@ from numpy.typing import NDArray
 
 from amdp import kernels
 from amdp.arrays import Floats
-from amdp.errors import InvalidInput, UnsupportedDomain
+from amdp.errors import UnsupportedDomain
 from amdp.kernels.search.state import NODES, OPEN, TRIED, VALUE, Floors, Problem
 from amdp.model.chains import rows_of
 from amdp.model.domains import Domain
 from amdp.model.transitions import Kernel
-from amdp.oracles.base import Planner, PlanningOracle
+from amdp.oracles.base import Planner
 from amdp.oracles.interrupts import interruptible
-from amdp.oracles.markov.enumeration import MarkovEnumerator, count_deciding
+from amdp.oracles.markov.enumeration import MarkovEnumerator, deciding_states
 from amdp.oracles.polytope import has_polytope
+from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.branch_and_bound import new_tree, proved
-from amdp.oracles.stationary.chains import Chains, is_stationary
-from amdp.oracles.stationary.clock import SearchClock, next_portion
+from amdp.oracles.stationary.chains import STATIONARY_TOLERANCE, Chains, evaluation_error, is_stationary
 from amdp.oracles.stationary.local_search import descents
 from amdp.oracles.stationary.planning import StationaryPlanner
-from amdp.oracles.stationary.problems import STATIONARY_TOLERANCE, evaluation_error
-from amdp.oracles.stationary.search import Search, SearchResult
+from amdp.oracles.stationary.search import Search, SearchClock, SearchResult, next_portion
 
-COSTS_AT_ONCE = 64  # cost arrays of one matrix product
+ENUMERATION_GAP = 1e-9  # relative to steps times the largest cost: above it an answer is not called optimal
 NO_BOUNDS = np.empty(0)
 TABLE_TOLERANCE = 1e-6  # a law that moves by less counts as stationary in the table
 SETTLING_FACTOR = 2  # times the steps after which all laws are stationary: then they are so to the last digit
@@ -49,56 +49,43 @@ class Enumeration:
     requires: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        if self.limit < 1:
-            raise InvalidInput(f"{self.limit}; it must be at least 1", "limit")
-        if self.table < 0:
-            raise InvalidInput(f"{self.table}; it must be at least 0 bytes", "table")
+        require_limits(self)
 
     def supports(self, domain: Domain) -> bool:
-        """Markov policies over a kernel or a box, and stationary policies over a kernel, if they are few."""
-        if is_stationary(domain):
-            return Chains.of(domain).count_closed(self.limit) <= self.limit  # type: ignore[arg-type]
-        return has_polytope(domain) and _fits(domain, self.limit)
+        return (is_stationary(domain) or has_polytope(domain)) and not self._too_many(domain)
 
     def bind(self, domain: Domain) -> Planner:
-        """Count the policies, and refuse too many."""
+        if (is_stationary(domain) or has_polytope(domain)) and (many := self._too_many(domain)):
+            reason = f"enumeration would try {many} policies, more than its limit of {self.limit}"
+            raise UnsupportedDomain(f"{reason}; use another oracle, or raise the limit", "oracle")
         if is_stationary(domain):
-            self._require(self.supports(domain), f"more than {self.limit}")
-            return listed(self, domain, self.limit, self.table)
-        if has_polytope(domain):
-            many = f"{domain.shape[2]}^{count_deciding(domain)}"
-            self._require(self.supports(domain), many)
+            return StationaryPlanner(self, domain, partial(ListSearch, settings=self), ENUMERATION_GAP)
         return MarkovEnumerator(self, domain)
 
-    def _require(self, few: bool, many: str) -> None:
-        if not few:
-            raise UnsupportedDomain(
-                f"Enumeration would try {many} policies, more than its limit of {self.limit}; "
-                "use another oracle, or raise the limit",
-                "oracle",
-            )
+    def _too_many(self, domain: Domain) -> str:
+        """How many policies there are, in words, if that is more than the limit."""
+        if is_stationary(domain):
+            return f"more than {self.limit}" if Chains.of(domain).count_closed(self.limit) > self.limit else ""
+        n_actions, deciding = domain.shape[2], int(deciding_states(domain).sum())
+        return f"{n_actions}^{deciding}" if n_actions**deciding > self.limit else ""
 
 
-def listed(oracle: PlanningOracle, domain: Domain, limit: int, table: int, seconds: float = inf) -> StationaryPlanner:
-    """A planner that tries all stationary policies, in the name of an oracle; `seconds` for each solve."""
-    return StationaryPlanner(
-        oracle, domain, lambda chains: _Listed(chains, limit, table, seconds), 1e-9, seconds, COSTS_AT_ONCE
-    )
+class ListSearch(Search):
+    """All stationary policies of one kernel, by a table of their laws from the second cost array on."""
 
+    batch_size = 64  # cost arrays of one matrix product
 
-class _Listed(Search):
-    def __init__(self, chains: Chains, limit: int, room: int, seconds: float) -> None:
+    def __init__(self, chains: Chains, settings: Enumeration, seconds: float = inf) -> None:
         super().__init__(chains)
-        self._limit, self._room, self._seconds = limit, room, seconds
+        self._limit, self._room, self._seconds = settings.limit, settings.table, seconds
         self._asked = 0
         self._table: Table | None = None
 
     def horizon(self, n: int, clock: SearchClock) -> int:
-        """With a table: as long as a law still moves."""
         self._asked += n
         if self._table is None and self._asked > 1 and self._room > 0:
-            given = self._chains, self._limit, self._room, clock.halt
-            self._table = interruptible(lambda: Table.of(*given), clock.interrupt, inf)
+            table = partial(Table.of, self._chains, self._limit, self._room, clock.halt)
+            self._table = interruptible(table, clock.interrupt, inf)
             self._room = self._room if clock.expired else 0  # what does not fit will never fit
         return self._table.horizon if self._table else self._chains.shape[0]
 
@@ -110,7 +97,8 @@ class _Listed(Search):
     def _solve_one(self, problem: Problem, clock: SearchClock) -> SearchResult:
         """Try all; a descent gives the value that a policy must fall below to be followed to its end."""
         tree = new_tree(self._chains, descents(self._chains, problem, 1, clock))
-        floors = _no_floors(self._chains)
+        states = self._chains.shape[1]
+        floors = Floors(np.zeros((1, states)), np.zeros(states))  # no floors: without scales there are no bounds
         markov, portion = -inf, 4
         while tree.counts[OPEN] > 0 and not clock.expired:
             began = perf_counter()
@@ -137,10 +125,7 @@ class _Listed(Search):
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """The laws of all closed policies until they are roughly stationary.
-
-    The table tells which policies may be the cheapest; those are evaluated exactly.
-    """
+    """The laws of all closed policies until they are roughly stationary: they tell which may be the cheapest."""
 
     chains: Chains
     policies: NDArray[np.int64]  # [n, s], -1 where a policy never comes
@@ -185,9 +170,9 @@ class Table:
             kernels.search.tables.appraise_four(*stored, costs[four], tails[four], paid[four])
         for i in range(fours, len(problems)):
             kernels.search.tables.appraise(*stored, costs[i], tails[i], paid[i])
-        return [self._found(problem, one) for problem, one in zip(problems, paid, strict=True)]
+        return [self._cheapest(problem, values) for problem, values in zip(problems, paid, strict=True)]
 
-    def _found(self, problem: Problem, paid: Floats) -> SearchResult | None:
+    def _cheapest(self, problem: Problem, paid: Floats) -> SearchResult | None:
         errors = self._errors(problem)
         close = np.flatnonzero(paid - errors <= (paid + errors).min())
         if len(close) > MOST_CONTENDERS:
@@ -205,11 +190,3 @@ class Table:
         rounding = FLOAT32_ROUNDING * (np.arange(last + 1) + np.abs(problem.tails[: last + 1]).max(axis=1))
         errors: Floats = 0.5 * TABLE_TOLERANCE * problem.spans[1 : last + 2] + rounding + 1e-13 * self.chains.shape[0]
         return errors[self.ends]
-
-
-def _no_floors(chains: Chains) -> Floors:
-    return Floors(np.zeros((1, chains.shape[1])), np.zeros(chains.shape[1]))
-
-
-def _fits(domain: Domain, limit: int) -> bool:
-    return bool(domain.shape[2] ** count_deciding(domain) <= limit)

@@ -1,22 +1,20 @@
 """Many starts, one state changed at a time: a good policy, and how good it is at worst."""
 
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from typing import ClassVar
 
 import numpy as np
 
 from amdp import kernels
-from amdp.errors import InvalidInput
 from amdp.kernels.search.state import Problem
 from amdp.model.domains import Domain
 from amdp.oracles.base import Planner
 from amdp.oracles.solving import require_limits
-from amdp.oracles.stationary.chains import Chains, Policy, is_stationary
-from amdp.oracles.stationary.clock import SearchClock
+from amdp.oracles.stationary.chains import CLOSING_TOLERANCE, Chains, Policy, is_stationary
 from amdp.oracles.stationary.planning import StationaryPlanner
-from amdp.oracles.stationary.problems import CLOSING_TOLERANCE
-from amdp.oracles.stationary.search import Search, SearchResult
+from amdp.oracles.stationary.search import Search, SearchClock, SearchResult
 
 FEW_STARTS = 5  # for methods that only want somewhere to begin
 ENOUGH_REPEATS = 4  # times that the best value must be found again
@@ -34,18 +32,13 @@ class LocalSearch:
     seconds: float = inf  # for each solve
     gap: float = 1e-9
     requires: ClassVar[tuple[str, ...]] = ()
+    supports = staticmethod(is_stationary)
 
     def __post_init__(self) -> None:
-        require_limits(self.seconds, self.gap)
-        require_starts(self.starts)
-
-    def supports(self, domain: Domain) -> bool:
-        """Stationary policies over a kernel."""
-        return is_stationary(domain)
+        require_limits(self)
 
     def bind(self, domain: Domain) -> Planner:
-        """A planner that solves one cost array after the other."""
-        return StationaryPlanner(self, domain, lambda chains: _Descents(chains, self.starts), self.gap, self.seconds)
+        return StationaryPlanner(self, domain, partial(_Descents, starts=self.starts), self.gap, self.seconds)
 
 
 class _Descents(Search):
@@ -75,9 +68,3 @@ def descents(chains: Chains, problem: Problem, starts: int, clock: SearchClock) 
         if again == ENOUGH_REPEATS or clock.expired:
             break
     return winner, best
-
-
-def require_starts(starts: int) -> None:
-    """Refuse a search that begins nowhere."""
-    if starts < 1:
-        raise InvalidInput(f"{starts}; it must be at least 1", "starts")

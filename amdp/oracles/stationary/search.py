@@ -1,12 +1,117 @@
-"""What a search over stationary policies is, and what it returns."""
+"""What a search over stationary policies is and returns, its time limit, and reports of how far it has come."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from copy import copy
+from threading import TIMEOUT_MAX, Timer
+from time import perf_counter
+from typing import Any, NamedTuple, Self
+
+import numpy as np
 
 from amdp.kernels.search.state import Problem
+from amdp.oracles.interrupts import POLL_SECONDS
 from amdp.oracles.stationary.chains import Chains, Policy
-from amdp.oracles.stationary.clock import SearchClock
+from amdp.oracles.subprocesses import Tell, run_in_subprocess
+
+GRACE_SECONDS = 1.0  # after its limit, until a solver in another process is ended
+
+
+class Progress(NamedTuple):
+    """How far a running solve has come."""
+
+    incumbent: float
+    bound: float
+    nodes: int
+    seconds: float
+
+    @property
+    def gap(self) -> float:
+        """How much cheaper another policy could be."""
+        return self.incumbent - self.bound
+
+
+class SearchClock:
+    """The time limit of one solve, and the listener that is told of its progress.
+
+    Compiled searches cannot look at a clock; they look at `halt`, which is set when the time is over.
+    """
+
+    def __init__(self, seconds: float, listener: Callable[[Progress], None] | None) -> None:
+        self._began = perf_counter()
+        self._seconds = seconds
+        self._listener = listener
+        self._timer: Timer | None = None
+        self._is_interrupted = False
+        self._end: Callable[[], None] | None = None  # of a solver in another process
+        self.halt = np.full(1, 0 if seconds > 0 else 1, dtype=np.int64)
+
+    def __enter__(self) -> Self:
+        if 0 < self._seconds < TIMEOUT_MAX:
+            self._timer = Timer(self.left, self.halt.fill, (1,))
+            self._timer.daemon = True
+            self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the solve began."""
+        return perf_counter() - self._began
+
+    @property
+    def left(self) -> float:
+        """Seconds until the limit."""
+        return max(0.0, self._seconds - self.seconds)
+
+    @property
+    def expired(self) -> bool:
+        """Whether the limit is reached."""
+        return self.seconds >= self._seconds or bool(self.halt[0])
+
+    @property
+    def has_listener(self) -> bool:
+        """Whether progress is reported to anyone."""
+        return self._listener is not None
+
+    def without_listener(self) -> "SearchClock":
+        """The same clock; progress is reported to no one."""
+        other = copy(self)
+        other._listener = None
+        return other
+
+    def interrupt(self) -> None:
+        """Make compiled searches return and solvers end: nobody wants the answer any more."""
+        self._is_interrupted = True
+        self.halt.fill(1)
+        if self._end is not None:
+            self._end()
+
+    def run_in_subprocess(self, work: Callable[..., Any], *given: Any, tell: Tell) -> Any:
+        """Call `work(*given, tell)` in another process, which is ended a little after the limit."""
+        try:
+            limit = self.left + GRACE_SECONDS
+            return run_in_subprocess(work, *given, seconds=limit, tell=tell, on_start=self._on_start)
+        finally:
+            self._end = None
+
+    def _on_start(self, end: Callable[[], None]) -> None:
+        self._end = end
+        if self._is_interrupted:
+            end()
+
+    def report(self, problem: Problem, incumbent: float, bound: float, nodes: int) -> None:
+        """Report progress, in the size of the costs that were asked about."""
+        if self._listener is not None:
+            self._listener(Progress(problem.scale * incumbent, problem.scale * bound, nodes, self.seconds))
+
+
+def next_portion(portion: int, seconds: float) -> int:
+    """How many nodes to search next if `portion` took `seconds`: Ctrl-C is heard soon, and reports are not too many."""
+    return max(1, min(2 * portion, int(portion * POLL_SECONDS / max(seconds, 1e-6))))
 
 
 class SearchResult(NamedTuple):
@@ -22,6 +127,7 @@ class Search(ABC):
     """A method that looks for the cheapest stationary policy over one kernel."""
 
     name = ""  # of the solver inside, if there is one
+    batch_size = 1  # how many costs it is given at a time
 
     def __init__(self, chains: Chains) -> None:
         self._chains = chains

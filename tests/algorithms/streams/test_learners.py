@@ -315,7 +315,7 @@ def test_names_of_the_other_kind_are_refused() -> None:
 def test_an_oracle_that_does_not_solve_stationary_policies_is_never_replaced() -> None:
     domain = StationaryPolicies(parked_entry(400).kernel)
     for name in ("ftpl-infinite", "ftpl-infinite-renewed"):
-        with pytest.raises(UnsupportedDomain, match="BackwardInduction does not solve StationaryPolicies"):
+        with pytest.raises(UnsupportedDomain, match="dp does not solve StationaryPolicies"):
             epoch_learner(name, domain, oracle="dp")
 
 

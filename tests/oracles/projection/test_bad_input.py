@@ -117,7 +117,7 @@ def test_wrong_options_are_refused(name: str, options: dict[str, object], words:
 def test_newton_without_steps_is_unsolved_and_carries_what_it_found(domain: MarkovPolicies) -> None:
     projector = amdp.projection("newton", iterations=0).bind(domain)
     point = np.random.default_rng(5).normal(size=(3, 3, 2))
-    with pytest.raises(Unsolved, match=r"NewtonProjection ended feasible after 0 iterations: .* gap .* flow residual"):
+    with pytest.raises(Unsolved, match=r"newton ended feasible after 0 iterations: .* gap .* flow residual"):
         projector.project(point)
     try:
         projector.project(point)
@@ -176,7 +176,7 @@ def test_a_wrong_answer_that_is_called_optimal_is_not_believed(
     domain: MarkovPolicies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     claim(monkeypatch, "optimal", blur=0.1)
-    with pytest.raises(Unsolved, match=r"CvxpyProjection ended feasible .* gap .* flow residual"):
+    with pytest.raises(Unsolved, match=r"cvxpy ended feasible .* gap .* flow residual"):
         bound("cvxpy", domain).project(np.random.default_rng(6).normal(size=(3, 3, 2)))
 
 

@@ -8,9 +8,8 @@ import pytest
 from amdp import Kernel, Plan, StationaryPolicies, Status, bind, kernels, oracle, testing
 from amdp.arrays import Floats
 from amdp.oracles.base import PlanningOracle
-from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
+from amdp.oracles.stationary.branch_and_bound import SCALES, BranchAndBound, TreeSearch
 from amdp.oracles.stationary.chains import Chains
-from amdp.oracles.stationary.mixing_bound import SCALES
 from amdp.oracles.stationary.planning import StationaryPlanner
 from benchmarks.brute_force import plain_costs, plain_optimum
 from benchmarks.stationary_worlds import FAMILIES, LOSSES, world

@@ -12,7 +12,7 @@ import pytest
 
 from amdp import Status, bind, oracle
 from amdp.oracles import subprocesses
-from amdp.oracles.stationary.clock import Progress
+from amdp.oracles.stationary.search import Progress
 from benchmarks.brute_force import plain_optimum
 from benchmarks.stationary_worlds import world
 
@@ -26,10 +26,10 @@ import numpy as np
 from amdp import bind, kernels, oracle
 from amdp.oracles import subprocesses
 from amdp.oracles.stationary.chains import Chains
-from amdp.oracles.stationary import clock
+from amdp.oracles.stationary import search
 from amdp.oracles.interrupts import interruptible
 from amdp.oracles.stationary.enumeration import Table
-from amdp.oracles.stationary.mixing_bound import MixingBound
+from amdp.oracles.stationary.branch_and_bound import Mixing
 from benchmarks.stationary_worlds import world
 
 def say(name, module):
@@ -51,15 +51,15 @@ def table(shape):
     Table.of(Chains.of(small), 100, 2**20)
     domain, _ = world("rare", "noise", shape, np.random.default_rng(1))
     listed = bind(oracle("enumeration", table=2**50), domain).search
-    return lambda: listed.horizon(2, clock.SearchClock(np.inf, None))
+    return lambda: listed.horizon(2, search.SearchClock(np.inf, None))
 
 def mixing(shape):
     small, _ = world("sparse", "noise", (4, 3, 3), np.random.default_rng(0))
-    MixingBound.of(Chains.of(small))
+    Mixing.of(Chains.of(small))
     domain, _ = world("sparse", "noise", shape, np.random.default_rng(1))
-    watch, chains = clock.SearchClock(np.inf, None), Chains.of(domain)
+    watch, chains = search.SearchClock(np.inf, None), Chains.of(domain)
     assert chains.is_long
-    return lambda: interruptible(lambda: MixingBound.of(chains, halt=watch.halt), watch.interrupt)
+    return lambda: interruptible(lambda: Mixing.of(chains, halt=watch.halt), watch.interrupt)
 
 def count(shape):
     small, _ = world("dense", "noise", (4, 3, 3), np.random.default_rng(0))
@@ -78,10 +78,10 @@ except KeyboardInterrupt:
 """
 
 PHASES = {
-    "milp": ('solve("milp", "dense", (200, 14, 3))', 'say("run_in_subprocess", clock)'),
-    "milp, value": ('solve("milp", "dense", (200, 14, 3), formulation="value")', 'say("run_in_subprocess", clock)'),
-    "milp-pulp, HiGHS": ('solve("milp-pulp", "dense", (200, 14, 3))', 'say("run_in_subprocess", clock)'),
-    "milp-pulp, CBC": ('solve("milp-pulp", "dense", (200, 14, 3), solver="CBC")', 'say("run_in_subprocess", clock)'),
+    "milp": ('solve("milp", "dense", (200, 14, 3))', 'say("run_in_subprocess", search)'),
+    "milp, value": ('solve("milp", "dense", (200, 14, 3), formulation="value")', 'say("run_in_subprocess", search)'),
+    "milp-pulp, HiGHS": ('solve("milp-pulp", "dense", (200, 14, 3))', 'say("run_in_subprocess", search)'),
+    "milp-pulp, CBC": ('solve("milp-pulp", "dense", (200, 14, 3), solver="CBC")', 'say("run_in_subprocess", search)'),
     "descents": ('solve("local-search", "sparse", (5000, 200, 4))', 'say("descend", kernels.search.chains)'),
     "mixing": ("mixing((20, 200, 100))", 'say("mix", kernels.search.bounds)'),
     "branch and bound": ('solve("branch-and-bound", "sparse", (300, 40, 3))', 'say("grow", kernels.search.trees)'),

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from amdp import Plan, StationaryPolicies, Status, bind, oracle
 from amdp.arrays import Floats
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
-from amdp.oracles.stationary.clock import Progress
 from amdp.oracles.stationary.planning import StationaryPlanner
+from amdp.oracles.stationary.search import Progress
 from benchmarks.brute_force import every_policy, plain_costs, plain_optimum
 from benchmarks.stationary_worlds import FAMILIES, LOSSES, world
 from oracles.stationary.test_agreement import branching
@@ -77,8 +77,7 @@ def test_a_program_is_no_worse_than_the_local_search_that_it_begins_with(
     planner = bind(name, domain)
     assert isinstance(planner, StationaryPlanner)
     dearest = every_policy(domain)[plain_costs(domain, cost, every_policy(domain)).argmax()]
-    module = "milp" if name == "milp" else "pulp_program"
-    monkeypatch.setattr(f"amdp.oracles.stationary.{module}.chosen_policy", lambda chains, choices: dearest)
+    monkeypatch.setattr("amdp.oracles.stationary.mixed_search.chosen_policy", lambda chains, choices: dearest)
     assert planner.minimize(cost[None])[0].objective == pytest.approx(plain_optimum(domain, cost), rel=1e-9)
 
 

@@ -6,13 +6,12 @@ import pytest
 from amdp import Kernel, StationaryPolicies, Status, bind, oracle
 from amdp.arrays import Floats
 from amdp.kernels.search.state import Problem
-from amdp.oracles.stationary import examination, milp, pulp_program
+from amdp.oracles.stationary import mixed_search
 from amdp.oracles.stationary.chains import Chains
-from amdp.oracles.stationary.clock import SearchClock
-from amdp.oracles.stationary.examination import Examination
+from amdp.oracles.stationary.formulations import LEAST_CHANCE, Rounded
+from amdp.oracles.stationary.mixed_search import Answer, Examination
 from amdp.oracles.stationary.planning import StationaryPlanner
-from amdp.oracles.stationary.rounding import LEAST_CHANCE, Rounded
-from amdp.oracles.stationary.search import SearchResult
+from amdp.oracles.stationary.search import SearchClock, SearchResult
 from benchmarks.brute_force import every_policy, plain_costs, plain_optimum
 from benchmarks.stationary_worlds import world
 from benchmarks.studies.spiky import PROGRAMS, counted, lies, spiky
@@ -91,7 +90,7 @@ def test_a_bound_that_holds_is_confirmed_as_it_is(below: float) -> None:
 
 
 def test_a_bound_that_is_not_confirmed_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(examination, "EXAMINED_NODES", 0)
+    monkeypatch.setattr(mixed_search, "EXAMINED_NODES", 0)
     claim, chains, problem, best, markov = claimed(0.0)
     found = Examination(chains).judged(claim, problem, SearchClock(np.inf, None), "CBC")
     assert markov <= found.bound < best
@@ -101,12 +100,8 @@ def test_a_bound_that_is_not_confirmed_does_not_count(monkeypatch: pytest.Monkey
 @pytest.mark.parametrize("name", ["milp", "milp-pulp"])
 def test_a_solver_that_errs_ends_feasible(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     domain, cost = world("dense", "noise", (6, 3, 2), np.random.default_rng(6))
-    choices = np.array([1.0, 0.0] * 3)
-    wrong = {
-        "milp": milp.Answer("Optimal", optimal=True, failed=False, bound=100.0, nodes=1, choices=choices),
-        "milp-pulp": pulp_program.Answer("Optimal", optimal=True, bound=100.0, choices=choices),
-    }
-    monkeypatch.setattr(SearchClock, "run_in_subprocess", lambda *given, tell: wrong[name])
+    wrong = Answer(np.array([1.0, 0.0] * 3), bound=100.0, nodes=1)
+    monkeypatch.setattr(SearchClock, "run_in_subprocess", lambda *given, tell: wrong)
     planner = bind(oracle(name), domain)
     assert isinstance(planner, StationaryPlanner)
     plan = planner.minimize(cost[None])[0]

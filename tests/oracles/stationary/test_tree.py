@@ -6,9 +6,8 @@ import pytest
 from amdp import kernels
 from amdp.arrays import Bools, Floats
 from amdp.kernels.search.state import IN_BOUNDS, OPEN, VALUE, Tree
-from amdp.oracles.stationary.branch_and_bound import new_tree
+from amdp.oracles.stationary.branch_and_bound import SCALES, Mixing, new_tree
 from amdp.oracles.stationary.chains import Chains
-from amdp.oracles.stationary.mixing_bound import SCALES, MixingBound
 from benchmarks.brute_force import every_policy, plain_costs
 from benchmarks.stationary_worlds import FAMILIES, world
 
@@ -43,7 +42,7 @@ def test_no_node_is_bounded_above_its_best_policy(family: str, inherited: str, i
             dearer = np.sort(paid[paid > paid.min() + 1e-6])
             ceiling = dearer[0 if incumbent == "second best" else len(dearer) // 2]
             tree = new_tree(chains, (policies[0], float(ceiling)))
-            mixing = MixingBound.of(chains)
+            mixing = Mixing.of(chains)
             tree.mixing[0], tree.work[IN_BOUNDS] = mixing.moves, ALWAYS
             tree.bounds[0] = -np.inf if inherited == "nothing" else paid.min() - 1e-9
             for _ in range(40):
