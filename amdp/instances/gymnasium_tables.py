@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from amdp import registry
 from amdp.arrays import Bools, Floats, floats, require_distributions
 from amdp.errors import InvalidInput, MissingDependency
-from amdp.instances.base import Instance, costs_of_rewards, repeated, require_count
+from amdp.instances.base import Instance, costs_of_rewards, repeated, require_counts
 from amdp.model.transitions import SparseKernel
 
 Terminal = Literal["absorb", "restart"]
@@ -34,7 +34,7 @@ def from_gymnasium(env: Any, horizon: int, terminal: Terminal = "absorb") -> Ins
     `scale.original(total cost)`, and the cheapest policy has the greatest return. The absorbing state is therefore
     free only if no reward is above 0: in FrozenLake, where only the goal pays, a hole costs 1 a step.
     """
-    require_count("horizon", horizon)
+    require_counts(horizon=horizon)
     if terminal not in get_args(Terminal):
         raise InvalidInput(f"{terminal!r}; it must be 'absorb' or 'restart'", "terminal")
     if isinstance(env, str):

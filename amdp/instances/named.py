@@ -6,38 +6,14 @@ from typing import Any
 
 from amdp import options, registry
 from amdp.errors import InvalidInput
+from amdp.instances import classic, communicating, hard, random_worlds
 from amdp.instances.base import Instance
-from amdp.instances.classic import forest, grid, lock, river_swim
-from amdp.instances.communicating import (
-    random_entered,
-    random_ergodic,
-    random_parked,
-    server_farm,
-    swinging_ring,
-    swinging_star,
-    waiting_ring,
-    waiting_star,
-)
-from amdp.instances.hard import switching_bandit, switching_ring
-from amdp.instances.operations import inventory, queue
-from amdp.instances.random_worlds import random_dense, random_layered, random_sparse, tiny
 from amdp.text import suggestion
 
 World = Callable[..., Instance]  # settings by keyword
 
-EPISODIC = (tiny, river_swim, grid, lock, forest, random_dense, random_sparse, random_layered, inventory, queue)
-COMMUNICATING = (
-    random_parked,
-    random_entered,
-    server_farm,
-    waiting_ring,
-    swinging_ring,
-    waiting_star,
-    swinging_star,
-    random_ergodic,
-    switching_bandit,
-    switching_ring,
-)
+EPISODIC = (*random_worlds.EPISODIC, *classic.EPISODIC)
+COMMUNICATING = (*communicating.COMMUNICATING, *random_worlds.COMMUNICATING, *hard.COMMUNICATING)
 
 
 def standard() -> dict[str, World]:

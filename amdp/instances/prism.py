@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from amdp.arrays import ROW_TOLERANCE, Floats, floats, require_index
 from amdp.errors import InvalidInput
-from amdp.instances.base import Instance, repeated, require_count
+from amdp.instances.base import Instance, repeated, require_counts
 from amdp.model.transitions import SparseKernel
 from amdp.regular_files import read_text
 from amdp.text import as_name
@@ -37,7 +37,7 @@ def read_prism(path: str | PathLike[str], n_steps: int, initial: int = 0, costs:
     `costs` `[s, a]` or `[h, s, a]` may be given. Without them a step costs 1 outside absorbing states (where every
     choice stays) and 0 in them: the total is the expected time to absorption, cut at `n_steps`.
     """
-    require_count("n_steps", n_steps)
+    require_counts(n_steps=n_steps)
     file = Path(path)
     model = _parsed(file)
     require_index("initial", initial, model.states)
