@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from amdp.arrays import Floats, one_hot
 from amdp.errors import InvalidInput
-from amdp.game.arenas import Episodic
-from amdp.game.evolving import Evolving
+from amdp.game.arenas import Episodic, Evolving
 from amdp.game.loop import ArenaGame
 from amdp.game.regret import BLOCK
 from amdp.game.rounds import Round

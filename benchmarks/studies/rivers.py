@@ -11,8 +11,8 @@ from amdp import losses
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.arrays import Floats
 from amdp.errors import EmptyConfidenceSet
+from amdp.game.arenas import Evolving
 from amdp.game.dynamic_regret import DynamicRegret, measure_dynamic
-from amdp.game.evolving import Evolving
 from amdp.game.loop import ArenaGame, play
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams

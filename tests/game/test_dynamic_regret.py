@@ -13,9 +13,8 @@ from worlds import all_policies, plain_values, random_rows, seeds
 from amdp import InvalidInput, Kernel, MarkovPolicies
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.arrays import Floats
-from amdp.game.arenas import Episodic, Stepwise
+from amdp.game.arenas import Episodic, Evolving, Stepwise
 from amdp.game.dynamic_regret import best_each_round, best_sequences, interval_costs, measure_dynamic
-from amdp.game.evolving import Evolving
 from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.rounds import Round

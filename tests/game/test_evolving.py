@@ -7,9 +7,8 @@ from worlds import plain_values, random_rows
 
 from amdp import InvalidInput, Kernel, MarkovPolicies
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
-from amdp.game.arenas import Arena, Episodic
+from amdp.game.arenas import Arena, Episodic, Evolving
 from amdp.game.delays import fixed
-from amdp.game.evolving import Evolving
 from amdp.game.loop import ArenaGame, play
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
