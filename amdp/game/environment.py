@@ -44,8 +44,8 @@ class AdversaryEnv(gymnasium.Env[int, int]):  # type: ignore[misc]  # follow_imp
     also its `loss`, and what was `paid` in this round so far.
 
     `reset()` goes on to the next round, after the last one to round 0; `reset(options={"round": k})` goes to round `k`.
-    `reset(seed=...)` begins again, with round 0 and the luck that `play` gives to the arena by `Streams.from_seed` of
-    the same seed: two uniform numbers a step, the second of which decides the move.
+    `reset(seed=...)` begins again, with round 0 and the luck that `amdp.play` gives to the arena by the same seed:
+    two uniform numbers a step, the second of which decides the move.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}

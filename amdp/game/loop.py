@@ -61,7 +61,7 @@ class _Pending:
     weights: Weights
 
 
-def play(
+def play_rounds(
     game: ArenaGame, learner: Learner[Distribution], domain: Domain, streams: Streams, rounds: int | None = None
 ) -> Iterator[Round]:
     """Play rounds one by one; `domain` is what the learner is told of the arena."""

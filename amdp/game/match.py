@@ -1,8 +1,7 @@
 """A learner in a game: the arena that it needs, its parameters, and what theory promises it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,15 +16,13 @@ from amdp.algorithms.named import from_task
 from amdp.algorithms.task import EpochSetup, Task
 from amdp.arrays import require_positive
 from amdp.errors import InvalidInput, UnsupportedDomain
-from amdp.game import delays
 from amdp.game.arenas import Arena, Continuing, Episodic, Stepwise
-from amdp.game.delays import Delays
+from amdp.game.delays import recorded
 from amdp.game.games import FEEDBACK_NAMES, Game
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import Regret, measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
-from amdp.instances import Instance
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import PlanningOracle, describe, oracle
 from amdp.oracles.projection.base import ProjectionOracle, projection
@@ -33,25 +30,21 @@ from amdp.oracles.projection.base import ProjectionOracle, projection
 Player = str | Learner[Any] | EpochSetup  # a name of `amdp learners`, or a learner
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Match:
     """A game and the learner that plays it, ready for the loop."""
 
     game: Game
     played: ArenaGame  # the game in the arena that the learner needs
     learner: Learner[Any]
-    epoch: int | None  # steps of a round, where rounds are epochs of a stream
-    bound: Callable[[int], Any]  # the bound on expected regret after so many rounds, with a `total`; or None
-    unproved: Callable[[int], str]  # why there is none
+    epochs: EpochSetup | None  # of a learner whose rounds are epochs of a stream
 
-    @property
-    def world(self) -> Instance:
-        """Where it is played."""
-        return self.game.world
+    def __repr__(self) -> str:
+        return f"Match({type(self.learner).__name__} in {self.game})"
 
     @property
     def domain(self) -> Domain:
-        """What the learner knows."""
+        """The policies to choose from, over what the learner knows of the dynamics."""
         return self.game.domain
 
     @property
@@ -59,13 +52,35 @@ class Match:
         """How many rounds are played: episodes, epochs or steps."""
         return self.played.rounds
 
+    @property
+    def epoch(self) -> int | None:
+        """The steps of a round, where rounds are epochs of a stream."""
+        return self.epochs.length if self.epochs else None
+
     def play(self, seed: int) -> Iterator[Round]:
         """Play all rounds, one by one; the same seed gives the same rounds."""
-        return play(self.played, self.learner, self.domain, Streams.from_seed(seed))
+        return play_rounds(self.played, self.learner, self.domain, Streams.from_seed(seed))
 
     def measure(self, played: Iterable[Round], checkpoints: Sequence[int] | NDArray[np.int64] | None = None) -> Regret:
         """The regret at the checkpoints, or after every round, against the game's comparator."""
         return measure(self.played, played, self.game.comparator, checkpoints)
+
+    def bound(self, rounds: int) -> Any:
+        """The bound on the expected regret after so many rounds, with a `total`; None where nothing is proved."""
+        if self.epochs:  # it is stated for the whole stream
+            return self.epochs.bound if rounds * self.epochs.length >= self.domain.shape[0] else None
+        state = getattr(self.learner, "bound", None)
+        if not callable(state):
+            return None
+        delayed = self.game.delays
+        waited = () if delayed is None else (recorded(delayed.values[:rounds]).total_within,)
+        return state(self.domain, rounds, *waited)
+
+    def unproved(self, rounds: int) -> str:
+        """Why no bound is stated after so many rounds."""
+        if not self.epochs:
+            return "no explicit bound is known for this learner in this game"
+        return self.epochs.unproved or f"stated for the whole stream, not for {rounds} of its epochs"
 
     @property
     def parameters(self) -> dict[str, float | int]:
@@ -107,11 +122,10 @@ def enter(
         raise InvalidInput(f"learner is {type(player).__name__}; give a name of `amdp learners`, or a learner")
     require_positive("multiplier", multiplier)
     setup = _learner(game, player, oracle, projection, multiplier, settings)
-    learner, epoch = (setup.learner, setup.length) if isinstance(setup, EpochSetup) else (setup, None)
+    learner, epochs = (setup.learner, setup) if isinstance(setup, EpochSetup) else (setup, None)
     name = player if isinstance(player, str) else type(learner).__name__
     played = ArenaGame(_arena(game, setup), game.losses, game.delays, _feedback(game, name, learner))
-    bound, unproved = partial(_bound, setup, game.domain, game.delays), partial(_unproved, setup)
-    match = Match(game, played, learner, epoch, bound, unproved)
+    match = Match(game, played, learner, epochs)
     _require_ready(match)
     return match
 
@@ -154,11 +168,11 @@ def _feedback(game: Game, name: str, learner: Learner[Any]) -> type[Feedback]:
 
 def _require_ready(match: Match) -> None:
     """Refuse at once what would be refused when the game begins, or at its end."""
-    planners = {
-        "oracle": (getattr(match.learner, "oracle", None), match.domain),
-        "comparator": (match.game.comparator, match.played.arena.domain),
-    }
-    for part, (chosen, domain) in planners.items():
+    oracles = (
+        ("oracle", getattr(match.learner, "oracle", None), match.domain),
+        ("comparator", match.game.comparator, match.played.arena.domain),
+    )
+    for part, chosen, domain in oracles:
         planner = oracle(chosen) if isinstance(chosen, str) else chosen
         if planner is not None and not planner.supports(domain):
             raise UnsupportedDomain(f"{type(planner).__name__} does not solve {describe(domain)}", part)
@@ -173,22 +187,3 @@ def _require_ready(match: Match) -> None:
     if isinstance(match.learner, Hedge) and count_policies(match.domain) > match.learner.limit:
         count = f"{float(count_policies(match.domain)):.3g}"
         raise InvalidInput(f"Hedge would list {count} policies, more than its limit of {match.learner.limit}")
-
-
-def _bound(setup: Learner[Any] | EpochSetup, domain: Domain, delay: Delays | None, rounds: int) -> Any:
-    """What theory allows after `rounds`; None where it does not speak."""
-    if isinstance(setup, EpochSetup):
-        return setup.bound if rounds * setup.length >= domain.shape[0] else None  # it is stated for the whole stream
-    state = getattr(setup, "bound", None)
-    if not callable(state):
-        return None
-    if delay is None:
-        return state(domain, rounds)
-    return state(domain, rounds, delays.recorded(delay.values[:rounds]).total_within)
-
-
-def _unproved(setup: Learner[Any] | EpochSetup, rounds: int) -> str:
-    """Why no bound is stated after so many rounds."""
-    if not isinstance(setup, EpochSetup):
-        return "no explicit bound is known for this learner in this game"
-    return setup.unproved or f"stated for the whole stream, not for {rounds} of its epochs"

@@ -41,10 +41,10 @@ class Regret:
     cpu: Floats = field(repr=False)  # [c, 4], seconds of the processor by `Timing`
 
     @property
-    def seconds(self) -> Floats:
-        """Of the learner, `[c]`."""
-        of_learner: Floats = self.spent[:, :3].sum(axis=1)
-        return of_learner
+    def learner_seconds(self) -> Floats:
+        """The learner's time `[c]`, of the clock."""
+        seconds: Floats = self.spent[:, :3].sum(axis=1)
+        return seconds
 
     @property
     def low(self) -> Floats:

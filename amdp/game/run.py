@@ -23,12 +23,11 @@ if TYPE_CHECKING:
 CHECKPOINTS = 50
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Run:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Run(Regret):
     """One learner's play of a game, measured at checkpoints; all arrays have one entry `[c]` for each of them."""
 
     match: Match
-    measured: Regret
     learner: str
     seed: int
 
@@ -38,44 +37,24 @@ class Run:
         return f"Run({self.learner}, {rounds} rounds, regret {self.regret[-1]:.6g}{bound}, {calls} oracle calls)"
 
     @property
-    def rounds(self) -> NDArray[np.int64]:
-        """How many rounds were played by each checkpoint: episodes, epochs or steps."""
-        return self.measured.rounds
-
-    @property
     def regret(self) -> Floats:
         """The learner's loss minus that of the best policy in hindsight that was found."""
-        return self.measured.low
+        return self.low
 
     @property
     def regret_high(self) -> Floats:
         """The regret is proved not to be above this; it is `regret` where the comparator is optimal."""
-        return self.measured.high
+        return self.high
 
     @property
     def loss(self) -> Floats:
         """The learner's loss so far: expected over the policies it drew; in a stream the losses that it met."""
-        return self.measured.paid
-
-    @property
-    def best(self) -> Floats:
-        """The loss so far of the best policy in hindsight."""
-        return self.measured.best
-
-    @property
-    def oracle_calls(self) -> NDArray[np.int64]:
-        """How many problems were put to the planning oracle so far."""
-        return self.measured.oracle_calls
-
-    @property
-    def trials(self) -> NDArray[np.int64]:
-        """How many policies were sampled for loss estimates so far."""
-        return self.measured.trials
+        return self.paid
 
     @property
     def seconds(self) -> float:
         """What the learner took, of the clock; the arena and the measuring are not in it."""
-        return float(self.measured.seconds[-1])
+        return float(self.learner_seconds[-1])
 
     @property
     def bound(self) -> float | None:
@@ -94,7 +73,7 @@ class Run:
         import pandas as pd  # type: ignore[import-untyped]
 
         columns = ("rounds", "regret", "regret_high", "loss", "best", "oracle_calls", "trials")
-        table = {name: getattr(self, name) for name in columns} | {"seconds": self.measured.seconds}
+        table = {name: getattr(self, name) for name in columns} | {"seconds": self.learner_seconds}
         return pd.DataFrame({"learner": self.learner, "seed": self.seed} | table)
 
     def plot(self, axes: "Axes | None" = None, **style: Any) -> "Axes":
@@ -104,7 +83,7 @@ class Run:
             import matplotlib.pyplot as plt
 
             axes = plt.figure().add_subplot()
-            axes.set(xlabel="rounds", ylabel="regret", title=self.match.world.name)
+            axes.set(xlabel="rounds", ylabel="regret", title=self.match.game.world.name)
         (line,) = axes.plot(self.rounds, self.regret, **({"label": self.learner} | style))
         if (self.regret_high > self.regret).any():
             axes.fill_between(self.rounds, self.regret, self.regret_high, alpha=0.2, color=line.get_color())
@@ -146,32 +125,19 @@ def play(
         Further settings of the learner: `amdp learners` lists them.
     """
     match = enter(game, learner, oracle=oracle, projection=projection, multiplier=multiplier, **settings)
-    at = _checkpoints(checkpoints, match.rounds)
+    if isinstance(checkpoints, int | np.integer):
+        require_whole("checkpoints", checkpoints, 2)
+        checkpoints = log_checkpoints(match.rounds, int(checkpoints))
     name = learner if isinstance(learner, str) else type(match.learner).__name__
     played = match.play(seed)
     shown = sys.stderr.isatty() if progress is None else progress
-    return Run(match, match.measure(_with_bar(played, match.rounds, name) if shown else played, at), name, seed)
+    regret = match.measure(_with_bar(played, match.rounds, name) if shown else played, checkpoints)
+    return Run(**vars(regret), match=match, learner=name, seed=seed)
 
 
-def rounds(
-    game: Game,
-    learner: Player,
-    seed: int = 1,
-    *,
-    oracle: str | PlanningOracle | None = None,
-    projection: str | ProjectionOracle | None = None,
-    multiplier: float = 1.0,
-    **settings: Any,
-) -> Iterator[Round]:
-    """Play a game one round at a time: policy, trajectory, loss and timing of each; arguments as for `amdp.play`."""
-    return enter(game, learner, oracle=oracle, projection=projection, multiplier=multiplier, **settings).play(seed)
-
-
-def _checkpoints(wanted: int | Sequence[int] | NDArray[np.int64], rounds: int) -> Sequence[int] | NDArray[np.int64]:
-    if not isinstance(wanted, int | np.integer):
-        return wanted
-    require_whole("checkpoints", wanted, 2)
-    return log_checkpoints(rounds, int(wanted))
+def rounds(game: Game, learner: Player, seed: int = 1, **settings: Any) -> Iterator[Round]:
+    """Play a game one round at a time: policy, trajectory, loss and timing of each; settings as for `amdp.play`."""
+    return enter(game, learner, **settings).play(seed)
 
 
 def _with_bar(played: Iterator[Round], total: int, name: str) -> Iterator[Round]:

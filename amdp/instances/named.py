@@ -12,7 +12,7 @@ from amdp.text import suggestion
 
 World = Callable[..., Instance]  # settings by keyword
 
-EPISODIC = (*random_worlds.EPISODIC, *classic.EPISODIC)
+EPISODIC = (random_worlds.tiny, *classic.EPISODIC, *random_worlds.EPISODIC)  # the smallest first
 COMMUNICATING = (*communicating.COMMUNICATING, *random_worlds.COMMUNICATING, *hard.COMMUNICATING)
 
 

@@ -151,7 +151,7 @@ def random_ergodic(
     return homogeneous("random-ergodic", p, rng.random(p.shape[:2]), n_steps)
 
 
-EPISODIC = (tiny, random_dense, random_sparse, random_layered)
+EPISODIC = (random_dense, random_sparse, random_layered)
 COMMUNICATING = (random_parked, random_entered, random_ergodic)
 
 
