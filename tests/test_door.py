@@ -121,6 +121,13 @@ def test_losses_of_ones_own_are_played_as_they_are() -> None:
     assert_array_equal(swapped.batch(0, 9), named.batch(0, 9))
 
 
+def test_losses_of_ones_own_in_a_stream_have_one_table_a_step() -> None:
+    tables = np.random.default_rng(1).random((30, 5, 2))
+    games = [amdp.Game("waiting-ring", losses=losses, steps=30) for losses in (tables, tables[:, None])]
+    for game in games:
+        assert_array_equal(game.losses.batch(0, 30)[:, 0], tables)
+
+
 def test_uc_o_reps_plays_over_l1_balls_and_nothing_else() -> None:
     run = amdp.play(amdp.Game("tiny", rounds=6, unknown=True, radius="l1", radius_scale=0.5), "uc-o-reps")
     assert run.rounds[-1] == 6

@@ -170,15 +170,13 @@ def _unknown(text: str) -> InvalidInput:
 
 def _whole_numbers(values: ArrayLike) -> Ints:
     try:
-        delays = np.asarray(values)
+        array = np.asarray(values)
     except ValueError as problem:
         raise InvalidInput(f"delays is not a list of numbers: {problem}") from problem
-    if delays.ndim != 1 or not delays.size or delays.dtype.kind not in "iuf":
-        raise InvalidInput(
-            f"delays is {delays.dtype} of shape {delays.shape}; expected one whole number for each round"
-        )
-    fine = (delays >= 0) & (delays == np.floor(delays)) & (delays <= LONGEST)
+    if array.ndim != 1 or not array.size or array.dtype.kind not in "iuf":
+        raise InvalidInput(f"delays is {array.dtype} of shape {array.shape}; expected one whole number for each round")
+    fine = (array >= 0) & (array == np.floor(array)) & (array <= LONGEST)
     if not fine.all():
         k = int(np.argmin(fine))
-        raise InvalidInput(f"delays[k={k}] = {delays[k].item()!r}; it must be a whole number, 0 .. {LONGEST}")
-    return delays.astype(np.int64)
+        raise InvalidInput(f"delays[k={k}] = {array[k].item()!r}; it must be a whole number, 0 .. {LONGEST}")
+    return array.astype(np.int64)

@@ -153,7 +153,7 @@ def _arena(game: Game, setup: Learner[Any] | EpochSetup) -> Arena:
         return Continuing(setup.entry, setup.length)
     if game.is_stream:
         if isinstance(setup, Ftpl):
-            raise InvalidInput("it plays episodes, not an unbroken stream; see ftpl-infinite")
+            raise InvalidInput("Ftpl plays episodes: use Game(..., rounds=N); for an unbroken stream use ftpl-infinite")
         return Stepwise(game.world.kernel, game.world.initial)
     return Episodic(game.world.kernel, game.world.initial)
 
