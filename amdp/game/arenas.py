@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.arrays import Floats, Policies, require_index, require_whole
 from amdp.errors import InvalidInput
 from amdp.game.delays import Delays
@@ -18,26 +19,6 @@ from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
 from amdp.model.evaluation import values
 from amdp.model.segments import NOWHERE, Place, Segment, Step, Visit
 from amdp.model.transitions import SingleKernel
-
-
-@runtime_checkable
-class PolicyEntry(Protocol):
-    """A way to enter a policy in the middle of an unbroken stream, such as `PolicySwitching`."""
-
-    @property
-    def kernel(self) -> SingleKernel:
-        """The dynamics of the stream."""
-
-    @property
-    def initial(self) -> int:
-        """The state at step 0."""
-
-    @property
-    def attempt_length(self) -> int:
-        """The steps of one attempt to enter a policy."""
-
-    def walk(self, place: Place, policy: Policies, stop: int, rng: np.random.Generator) -> Visit:
-        """Play a policy `[s, a]` until step `stop`, entering it first where that is needed."""
 
 
 class Arena(Protocol):
@@ -198,12 +179,12 @@ class Continuing(RoundByRound):
     that is zero outside the epoch. Feedback comes at its end.
     """
 
-    entry: PolicyEntry
+    entry: PolicySwitching
     length: int  # steps of an epoch; the last one may be shorter
     oracle: ClassVar[str] = "auto"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.entry, PolicyEntry):
+        if not isinstance(self.entry, PolicySwitching):
             raise InvalidInput(f"entry is {type(self.entry).__name__}; it must be PolicySwitching(kernel)")
         require_whole("length", self.length, 1)
         shortest, steps = self.entry.attempt_length, self.kernel.shape[0]

@@ -18,12 +18,11 @@ from amdp.arrays import floats, require_finite, require_index
 from amdp.errors import InvalidInput, MissingDependency
 from amdp.game.arenas import Episodic, RoundByRound
 from amdp.game.delays import none
+from amdp.game.games import Game
 from amdp.game.loop import ArenaGame
 from amdp.game.regret import Regret, measure
 from amdp.game.rounds import Round, Timing
 from amdp.game.seeding import Streams
-from amdp.instances import build
-from amdp.losses import named
 from amdp.model.segments import NOWHERE
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import PlanningOracle
@@ -119,9 +118,8 @@ class AdversaryEnv(gymnasium.Env[int, int]):  # type: ignore[misc]  # follow_imp
 
 def make(instance: str = "tiny", losses: str = "bernoulli", rounds: int = 10_000, seed: int = 1) -> AdversaryEnv:
     """The environment of a built-in world and adversary, by their names; the seed is the adversary's."""
-    world = build(instance)
-    adversary = named(losses, world.shape, rounds, seed, world.costs)
-    return AdversaryEnv(ArenaGame(Episodic(world.kernel, world.initial), adversary))
+    game = Game(instance, losses, rounds, seed=seed)
+    return AdversaryEnv(ArenaGame(Episodic(game.world.kernel, game.world.initial), game.losses))
 
 
 def regret_of(

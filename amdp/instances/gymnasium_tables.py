@@ -140,10 +140,9 @@ def _flattened(name: str, p: Any) -> _Table:
     pairs = range(n_states * n_actions)
     entries = [(pair, *entry) for pair in pairs for entry in p[pair // n_actions][pair % n_actions]]
     kinds = (np.int64, np.float64, np.int64, np.float64, np.bool_)
-    columns: list[Any] = [
-        np.array(column).astype(kind) for column, kind in zip(zip(*entries, strict=True), kinds, strict=True)
-    ]
-    table = _Table(n_states, n_actions, *columns)
+    columns = zip(*entries, strict=True)
+    arrays: list[Any] = [np.array(column).astype(kind) for column, kind in zip(columns, kinds, strict=True)]
+    table = _Table(n_states, n_actions, *arrays)
     outside = (table.successor < 0) | (table.successor >= n_states)
     if outside.any():
         i = int(np.argmax(outside))
