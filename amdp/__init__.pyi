@@ -25,9 +25,9 @@ from amdp.errors import SpecError as SpecError
 from amdp.errors import Unsolved as Unsolved
 from amdp.errors import UnsupportedDomain as UnsupportedDomain
 from amdp.game.games import Game as Game
-from amdp.game.run import Run as Run
-from amdp.game.run import play as play
-from amdp.game.run import rounds as rounds
+from amdp.game.match import Run as Run
+from amdp.game.match import play as play
+from amdp.game.match import rounds as rounds
 from amdp.model.confidence import BernsteinBox as BernsteinBox
 from amdp.model.confidence import Radius as Radius
 from amdp.model.domains import MarkovPolicies as MarkovPolicies

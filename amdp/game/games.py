@@ -135,46 +135,43 @@ class Game:
         return self.delays.total_within if self.delays else 0
 
 
-def find_world(given: Instance | str | PathLike[str], steps: int | None = None) -> Instance:
+def find_world(world: Instance | str | PathLike[str], steps: int | None = None) -> Instance:
     """The world itself, that of a name, or that of a file; in a stream of `steps` steps."""
-    if isinstance(given, Instance):
-        world = given
-    elif isinstance(given, str | PathLike):
-        given = fspath(given)
-        settings = {} if steps is None else {"n_steps": steps}
-        world = load(given) if Path(given).suffix in WORLD_FILES else build(given, **settings)
-    else:
-        raise InvalidInput(f"world is {type(given).__name__}; give an Instance, a name of amdp.instances, or a file")
+    if isinstance(world, str | PathLike):
+        name, settings = fspath(world), {} if steps is None else {"n_steps": steps}
+        world = load(name) if Path(name).suffix in WORLD_FILES else build(name, **settings)
+    if not isinstance(world, Instance):
+        raise InvalidInput(f"world is {type(world).__name__}; give an Instance, a name of amdp.instances, or a file")
     if steps is not None and world.shape[0] != steps:
         raise InvalidInput(f"the world has {world.shape[0]} steps, the stream {steps}: build it with n_steps={steps}")
     return world
 
 
-def find_losses(given: Losses, world: Instance, length: int, seed: int, *, stream: bool) -> LossSequence:
+def find_losses(losses: Losses, world: Instance, length: int, seed: int, *, stream: bool) -> LossSequence:
     """The first `length` rounds of losses: a table `[h, s, a]` an episode, or `[1, s, a]` a step of a stream."""
-    if isinstance(given, str | Mapping):
-        settings = {"name": given} if isinstance(given, str) else dict(given)
+    if isinstance(losses, str | Mapping):
+        settings = {"name": losses} if isinstance(losses, str) else dict(losses)
         if "name" not in settings:
             raise InvalidInput(f"losses = {settings}; the name of an adversary is missing: {{'name': 'bernoulli'}}")
         shape = (1, *world.shape[1:]) if stream else world.shape
         return adversaries.named(settings.pop("name"), shape, length, seed, world.costs, **settings)
-    if not isinstance(given, LossSequence):
-        tables = np.asarray(given)
-        given = FixedLosses(tables[:, None] if stream and tables.ndim == 3 else tables)
-    return shortened(given, length, "the sequence of losses")
+    if not isinstance(losses, LossSequence):
+        tables = np.asarray(losses)
+        losses = FixedLosses(tables[:, None] if stream and tables.ndim == 3 else tables)
+    return shortened(losses, length, "the sequence of losses")
 
 
-def find_delays(given: Delay, length: int, seed: int, *, stream: bool) -> Delays | None:
+def find_delays(delay: Delay, length: int, seed: int, *, stream: bool) -> Delays | None:
     """The delay of each episode; None in a stream, which is played without delays."""
-    if isinstance(given, str):
-        delay = delays.parse(given, length, np.random.default_rng(seed))
+    if isinstance(delay, str):
+        values = delays.parse(delay, length, np.random.default_rng(seed))
     else:
-        delay = given if isinstance(given, Delays) else delays.recorded(np.asarray(given))
-    if len(delay) != length:
-        raise InvalidInput(f"{len(delay)} delays for {length} rounds; give one for each")
-    if stream and delay.total:
-        raise InvalidInput(f"{given!r}; an unbroken stream is played without delays", "delay")
-    return None if stream else delay
+        values = delay if isinstance(delay, Delays) else delays.recorded(np.asarray(delay))
+    if len(values) != length:
+        raise InvalidInput(f"{len(values)} delays for {length} rounds; give one for each")
+    if stream and values.total:
+        raise InvalidInput(f"{delay!r}; an unbroken stream is played without delays", "delay")
+    return None if stream else values
 
 
 def learner_domain(

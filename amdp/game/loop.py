@@ -119,8 +119,8 @@ def _require_playable(game: ArenaGame, learner: Learner[Distribution], domain: D
         raise InvalidInput(f"rounds = {rounds}; the losses have {game.rounds} rounds")
     played = type(game.arena.domain)
     if not isinstance(domain, played):
-        told = type(domain).__name__
-        raise InvalidInput(f"{type(game.arena).__name__} plays {played.__name__}; the learner is told {told}")
+        known = type(domain).__name__
+        raise InvalidInput(f"{type(game.arena).__name__} plays {played.__name__}; the learner is told {known}")
     if domain.shape != game.arena.kernel.shape:
         raise InvalidInput(f"the learner's domain has shape {domain.shape}; the arena has {game.arena.kernel.shape}")
     if domain.initial != game.arena.initial:

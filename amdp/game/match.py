@@ -1,8 +1,9 @@
-"""A learner in a game: the arena that it needs, its parameters, and what theory promises it."""
+"""A learner in a game: its arena and parameters, what theory promises it, and its play: `amdp.play`, `amdp.rounds`."""
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,19 +15,23 @@ from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge, count_policies
 from amdp.algorithms.named import from_task
 from amdp.algorithms.task import EpochSetup, Task
-from amdp.arrays import require_positive
+from amdp.arrays import Floats, require_positive, require_whole
 from amdp.errors import InvalidInput, UnsupportedDomain
 from amdp.game.arenas import Arena, Continuing, Episodic, Stepwise
 from amdp.game.delays import recorded
 from amdp.game.games import FEEDBACK_NAMES, Game
 from amdp.game.loop import ArenaGame, play_rounds
-from amdp.game.regret import Regret, measure
+from amdp.game.regret import Regret, log_checkpoints, measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import PlanningOracle, describe, oracle
 from amdp.oracles.projection.base import ProjectionOracle, projection
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CHECKPOINTS = 50
 Player = str | Learner[Any] | EpochSetup  # a name of `amdp learners`, or a learner
 
 
@@ -106,6 +111,74 @@ class Match:
         return facts | ({"epoch": self.epoch} if self.epoch else {}) | self.parameters
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Run(Regret):
+    """One learner's play of a game, measured at checkpoints; all arrays have one entry `[c]` for each of them."""
+
+    match: Match
+    learner: str
+    seed: int
+
+    def __repr__(self) -> str:
+        bound = "" if self.bound is None else f", bound {self.bound:.6g}"
+        rounds, calls = self.rounds[-1], self.oracle_calls[-1]
+        return f"Run({self.learner}, {rounds} rounds, regret {self.regret[-1]:.6g}{bound}, {calls} oracle calls)"
+
+    @property
+    def regret(self) -> Floats:
+        """The learner's loss minus that of the best policy in hindsight that was found."""
+        return self.low
+
+    @property
+    def regret_high(self) -> Floats:
+        """The regret is proved not to be above this; it is `regret` where the comparator is optimal."""
+        return self.high
+
+    @property
+    def loss(self) -> Floats:
+        """The learner's loss so far: expected over the policies it drew; in a stream the losses that it met."""
+        return self.paid
+
+    @property
+    def seconds(self) -> float:
+        """What the learner took, of the clock; the arena and the measuring are not in it."""
+        return float(self.learner_seconds[-1])
+
+    @property
+    def bound(self) -> float | None:
+        """What theory allows as expected regret at the last checkpoint; None where nothing explicit is proved."""
+        bound = self.match.bound(int(self.rounds[-1]))
+        return None if bound is None else float(bound.total)
+
+    @property
+    def parameters(self) -> dict[str, float | int]:
+        """Learning rate, trials and exploration that were used."""
+        return self.match.parameters
+
+    def frame(self) -> Any:
+        """The curve as a `pandas.DataFrame`, a row for each checkpoint."""
+        registry.require("a data frame", ("pandas",))
+        import pandas as pd  # type: ignore[import-untyped]
+
+        columns = ("rounds", "regret", "regret_high", "loss", "best", "oracle_calls", "trials")
+        table = {name: getattr(self, name) for name in columns} | {"seconds": self.learner_seconds}
+        return pd.DataFrame({"learner": self.learner, "seed": self.seed} | table)
+
+    def plot(self, axes: "Axes | None" = None, **style: Any) -> "Axes":
+        """Draw the regret over the rounds; with `axes` into a figure that is there already."""
+        registry.require("a plot", ("matplotlib",))
+        if axes is None:
+            import matplotlib.pyplot as plt
+
+            axes = plt.figure().add_subplot()
+            axes.set(xlabel="rounds", ylabel="regret", title=self.match.game.world.name)
+        (line,) = axes.plot(self.rounds, self.regret, **({"label": self.learner} | style))
+        if (self.regret_high > self.regret).any():
+            axes.fill_between(self.rounds, self.regret, self.regret_high, alpha=0.2, color=line.get_color())
+        axes.legend()
+        return axes
+
+
 def enter(
     game: Game,
     player: Player,
@@ -128,6 +201,62 @@ def enter(
     match = Match(game, played, learner, epochs)
     _require_ready(match)
     return match
+
+
+def play(
+    game: Game,
+    learner: Player,
+    seed: int = 1,
+    *,
+    oracle: str | PlanningOracle | None = None,
+    projection: str | ProjectionOracle | None = None,
+    multiplier: float = 1.0,
+    checkpoints: int | Sequence[int] | NDArray[np.int64] = CHECKPOINTS,
+    progress: bool | None = None,
+    **settings: Any,
+) -> Run:
+    """Play all rounds of a game and measure the regret.
+
+    Parameters
+    ----------
+    game
+        See `amdp.Game`.
+    learner
+        A name of `amdp learners`, tuned for the game as its paper says, or a learner of your own.
+    seed
+        Of the learner and of the transitions: the same seed, the same run.
+    oracle, projection
+        The solvers of a learner by name; by default the fastest exact ones.
+    multiplier
+        Scales the learning rate that theory gives.
+    checkpoints
+        About how many, evenly spaced in the logarithm of the rounds, or the rounds themselves.
+    progress
+        Whether to show a progress bar; None: in a terminal.
+    settings
+        Further settings of the learner: `amdp learners` lists them.
+    """
+    match = enter(game, learner, oracle=oracle, projection=projection, multiplier=multiplier, **settings)
+    if isinstance(checkpoints, int | np.integer):
+        require_whole("checkpoints", checkpoints, 2)
+        checkpoints = log_checkpoints(match.rounds, int(checkpoints))
+    name = learner if isinstance(learner, str) else type(match.learner).__name__
+    played = match.play(seed)
+    shown = sys.stderr.isatty() if progress is None else progress
+    regret = match.measure(_with_bar(played, match.rounds, name) if shown else played, checkpoints)
+    return Run(**vars(regret), match=match, learner=name, seed=seed)
+
+
+def rounds(game: Game, learner: Player, seed: int = 1, **settings: Any) -> Iterator[Round]:
+    """Play a game one round at a time: policy, trajectory, loss and timing of each; settings as for `amdp.play`."""
+    return enter(game, learner, **settings).play(seed)
+
+
+def _with_bar(played: Iterator[Round], total: int, name: str) -> Iterator[Round]:
+    from rich.console import Console
+    from rich.progress import track
+
+    return iter(track(played, name, total=total, console=Console(stderr=True), transient=True))
 
 
 def _learner(

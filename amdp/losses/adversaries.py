@@ -104,10 +104,10 @@ def corrupted(base: LossSequence, budget: int, seed: int) -> CheckedLosses:
 
 def corrupted_at(base: LossSequence, chosen: Iterable[int]) -> CheckedLosses:
     """A sequence of which the `chosen` rounds show the opposite: `l_k = 1 - base_k`."""
-    lies = frozenset(chosen)
-    for k in sorted(lies):
+    flipped = frozenset(chosen)
+    for k in sorted(flipped):
         _require(0 <= k < len(base), "a corrupted round", k, f"must be between 0 and {len(base) - 1}")
-    return CalledLosses(len(base), base.shape, partial(_corrupted, base, lies), name="corrupted")
+    return CalledLosses(len(base), base.shape, partial(_corrupted, base, flipped), name="corrupted")
 
 
 def congestion(
@@ -209,8 +209,8 @@ def _spiked(base: LossSequence, places: int, k: int, rng: np.random.Generator) -
     return losses
 
 
-def _corrupted(base: LossSequence, lies: frozenset[int], k: int) -> Floats:
-    return 1.0 - base[k] if k in lies else base[k]
+def _corrupted(base: LossSequence, flipped: frozenset[int], k: int) -> Floats:
+    return 1.0 - base[k] if k in flipped else base[k]
 
 
 def _crowded(table: Floats, size: tuple[int, int], period: float, radius: float, weight: float, k: int) -> Floats:
