@@ -8,6 +8,7 @@ from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from amdp.errors import InvalidInput
@@ -19,7 +20,7 @@ LARGEST = 2**63  # from which on a whole number is none of numpy's
 
 
 def defaults(target: Any) -> dict[str, Any]:
-    """The default value of each option: a keyword-only parameter of a function, or a field of a dataclass."""
+    """The default value of each option: a parameter of a function that has one, or a field of a dataclass."""
     return {name: parameter.default for name, parameter in _parameters(target).items()}
 
 
@@ -33,6 +34,7 @@ def type_mismatch(annotation: Any, value: Any) -> str | None:
     if get_origin(annotation) is Sequence or annotation in (ArrayLike, ArrayLike | None):
         return None if isinstance(value, list | tuple) else "a list"
     allowed = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    allowed = tuple(kind for kind in allowed if kind is not Generator)  # a setting gives a seed, never a generator
     if any(kind not in (*KINDS, NoneType) for kind in allowed):
         return None
     accepted = [*allowed, int] if float in allowed else allowed
@@ -82,5 +84,5 @@ def _hints(kind: Any) -> dict[str, Any]:
 
 
 def _parameters(target: Any) -> dict[str, Parameter]:
-    parameters, whole = signature(target).parameters, is_dataclass(target)
-    return {name: each for name, each in parameters.items() if whole or each.kind is Parameter.KEYWORD_ONLY}
+    parameters, whole = signature(target).parameters.items(), is_dataclass(target)
+    return {name: each for name, each in parameters if whole or each.default is not Parameter.empty}

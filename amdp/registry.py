@@ -47,7 +47,7 @@ def require_options(name: str, target: Any, options: Iterable[str]) -> None:
 
 
 def known_options(target: Any) -> list[str]:
-    """The options of a class or function: the fields of a dataclass, the keyword-only parameters of a function."""
+    """The options of a class or function: the fields of a dataclass, the parameters of a function with defaults."""
     return list(defaults(target))
 
 

@@ -1,7 +1,6 @@
 """The built-in worlds by short name: `build("river-swim", n_states=4)` is `river_swim(n_states=4)`."""
 
 from collections.abc import Callable
-from inspect import Parameter, Signature, signature
 from typing import Any
 
 from amdp import options, registry
@@ -10,7 +9,7 @@ from amdp.instances import classic, communicating, hard, random_worlds
 from amdp.instances.base import Instance
 from amdp.text import suggestion
 
-World = Callable[..., Instance]  # settings by keyword
+World = Callable[..., Instance]  # all of its parameters are settings, and have defaults
 
 EPISODIC = (random_worlds.tiny, *classic.EPISODIC, *random_worlds.EPISODIC)  # the smallest first
 COMMUNICATING = (*communicating.COMMUNICATING, *random_worlds.COMMUNICATING, *hard.COMMUNICATING)
@@ -18,12 +17,12 @@ COMMUNICATING = (*communicating.COMMUNICATING, *random_worlds.COMMUNICATING, *ha
 
 def standard() -> dict[str, World]:
     """The functions that build worlds for episodes, by short name."""
-    return {_short_name(world): _by_keyword(world) for world in EPISODIC}
+    return {world.__name__.replace("_", "-"): world for world in EPISODIC}
 
 
 def continuing() -> dict[str, World]:
     """The functions that build worlds for an infinite horizon, by short name: homogeneous and communicating."""
-    return {_short_name(world): _by_keyword(world) for world in COMMUNICATING}
+    return {world.__name__.replace("_", "-"): world for world in COMMUNICATING}
 
 
 def build(name: str, **settings: Any) -> Instance:
@@ -40,23 +39,3 @@ def world(name: str) -> World:
     if name not in known:
         raise InvalidInput(f"no instance {name!r}; {suggestion(name, known)}known names: {', '.join(known)}")
     return known[name]
-
-
-def _short_name(world: World) -> str:
-    return world.__name__.replace("_", "-")
-
-
-def _by_keyword(world: World) -> World:
-    """The function with all of its parameters by keyword, as specs name them; a seed is a whole number there."""
-    parameters = {
-        name: parameter.replace(kind=Parameter.KEYWORD_ONLY) for name, parameter in signature(world).parameters.items()
-    }
-    if "seed" in parameters:
-        parameters["seed"] = parameters.pop("seed").replace(annotation=int)
-
-    def build_by_keyword(**settings: Any) -> Instance:
-        return world(**settings)
-
-    build_by_keyword.__signature__ = Signature(list(parameters.values()))  # type: ignore[attr-defined]
-    build_by_keyword.__doc__ = world.__doc__
-    return build_by_keyword
