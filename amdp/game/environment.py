@@ -44,7 +44,7 @@ class AdversaryEnv(gymnasium.Env[int, int]):  # type: ignore[misc]  # follow_imp
     so far in the round (`paid`), and after a step its `loss`.
 
     `reset()` goes on to the next round, after the last one to round 0; `reset(options={"round": k})` goes to round `k`.
-    `reset(seed=...)` begins again, with round 0 and the luck that `amdp.play` gives to the arena by the same seed:
+    `reset(seed=...)` begins again, with round 0 and the random numbers of the arena in `amdp.play` with this seed:
     two uniform numbers a step, the second of which decides the move.
     """
 
