@@ -31,12 +31,12 @@ CONTAINERS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_i
 def floats(name: str, array: ArrayLike, axes: str) -> Floats:
     """`array` as float64 with one dimension for each letter of `axes`."""
     try:
-        given = np.asarray(array)
-        if given.dtype.kind not in "biuf":
-            raise TypeError(f"it holds {given.dtype}")
-        if given.dtype != np.float64:
-            require_room(name, given.shape)
-        result = np.asarray(given, dtype=np.float64)
+        result = np.asarray(array)
+        if result.dtype.kind not in "biuf":
+            raise TypeError(f"it holds {result.dtype}")
+        if result.dtype != np.float64:
+            require_room(name, result.shape)
+        result = np.asarray(result, dtype=np.float64)
     except InvalidInput:
         raise
     except (TypeError, ValueError, OverflowError) as problem:

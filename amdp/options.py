@@ -1,14 +1,14 @@
 """Options by keyword: what a function or a class takes, and whether a value is of the right kind."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
 from functools import cache
 from inspect import Parameter, signature
 from math import isfinite
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
-import numpy as np
+from numpy.random import Generator
 from numpy.typing import ArrayLike
 
 from amdp.errors import InvalidInput
@@ -20,17 +20,13 @@ LARGEST = 2**63  # from which on a whole number is none of numpy's
 
 
 def defaults(target: Any) -> dict[str, Any]:
-    """The default value of each option: a keyword-only parameter of a function, or a field of a dataclass."""
-    if is_dataclass(target):
-        return {field.name: field.default for field in fields(target) if field.init}
-    return {name: parameter.default for name, parameter in _by_keyword(target).items()}
+    """The default value of each option: a parameter of a function that has one, or a field of a dataclass."""
+    return {name: parameter.default for name, parameter in _parameters(target).items()}
 
 
 def annotations(target: Any) -> dict[str, Any]:
     """The annotation of each option."""
-    if is_dataclass(target):
-        return {field.name: field.type for field in fields(target) if field.init}
-    return {name: parameter.annotation for name, parameter in _by_keyword(target).items()}
+    return {name: parameter.annotation for name, parameter in _parameters(target).items()}
 
 
 def type_mismatch(annotation: Any, value: Any) -> str | None:
@@ -38,6 +34,7 @@ def type_mismatch(annotation: Any, value: Any) -> str | None:
     if get_origin(annotation) is Sequence or annotation in (ArrayLike, ArrayLike | None):
         return None if isinstance(value, list | tuple) else "a list"
     allowed = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    allowed = tuple(kind for kind in allowed if kind is not Generator)  # a setting gives a seed, never a generator
     if any(kind not in (*KINDS, NoneType) for kind in allowed):
         return None
     accepted = [*allowed, int] if float in allowed else allowed
@@ -81,18 +78,11 @@ def fits(kind: Any, value: Any) -> bool:
     return kind is Any or isinstance(value, kind)
 
 
-def generator(seed: int) -> np.random.Generator:
-    """The generator of a seed of at least 0."""
-    if seed < 0:
-        raise InvalidInput(f"{seed}; it must be a whole number, at least 0", "seed")
-    return np.random.default_rng(seed)
-
-
 @cache
 def _hints(kind: Any) -> dict[str, Any]:
     return get_type_hints(kind)
 
 
-def _by_keyword(function: Any) -> dict[str, Parameter]:
-    parameters = signature(function).parameters.items()
-    return {name: parameter for name, parameter in parameters if parameter.kind is Parameter.KEYWORD_ONLY}
+def _parameters(target: Any) -> dict[str, Parameter]:
+    parameters, whole = signature(target).parameters.items(), is_dataclass(target)
+    return {name: each for name, each in parameters if whole or each.default is not Parameter.empty}

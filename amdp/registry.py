@@ -3,14 +3,13 @@
 import re
 import sys
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points, requires
 from importlib.util import find_spec
-from inspect import signature
 from typing import Any
 
 from amdp.errors import InvalidInput, MissingDependency
+from amdp.options import defaults
 from amdp.text import suggestion
 
 
@@ -55,12 +54,8 @@ def require_options(name: str, target: Any, options: Iterable[str]) -> None:
 
 
 def known_options(target: Any) -> list[str]:
-    """The options of a class or function: the fields of a dataclass, the keyword-only parameters of a function."""
-    if is_dataclass(target):
-        return [field.name for field in fields(target) if field.init]
-    return [
-        name for name, parameter in signature(target).parameters.items() if parameter.kind is parameter.KEYWORD_ONLY
-    ]
+    """The options of a class or function: the fields of a dataclass, the parameters of a function with defaults."""
+    return list(defaults(target))
 
 
 def missing(packages: tuple[str, ...]) -> list[str]:

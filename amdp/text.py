@@ -36,7 +36,8 @@ def visible(text: str) -> str:
     """
     if text.isprintable():
         return text
-    return "".join(letter if letter.isprintable() or letter == "\n" else _spelled(letter) for letter in text)
+    shown = (each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode() for each in text)
+    return "".join(shown)
 
 
 def one_line(text: str) -> str:
@@ -68,10 +69,6 @@ def _is_number(text: str) -> bool:
     except ValueError:
         return False
     return text.isascii() and text.strip() == text
-
-
-def _spelled(letter: str) -> str:
-    return letter.encode("unicode_escape").decode()
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:

@@ -27,7 +27,7 @@ from amdp.algorithms.occupancy.measures import MeasureLearner
 from amdp.arrays import Floats
 from amdp.errors import AmdpError
 from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.seeding import Streams
 from amdp.instances import Instance, random_dense
 from amdp.instances.named import standard
@@ -148,7 +148,7 @@ class ProjectedGame:
         adversary = losses.named(self.losses, world.shape, self.rounds, self.seed, world.costs)
         game = ArenaGame(Episodic(world.kernel, world.initial), adversary, None, player.feedback)
         try:
-            for one in play(game, player, domain, Streams.from_seed(self.seed)):
+            for one in play_rounds(game, player, domain, Streams.from_seed(self.seed)):
                 played = one.k + 1
         except Exception as problem:  # whatever ends a game is what this looks for
             print(f"DIED in round {played + 1}: {self}: {type(problem).__name__}: {problem}", flush=True)

@@ -25,5 +25,5 @@ runs = {
 }
 print("learner                    loss  in switches    best  regret a step")
 for name, run in runs.items():  # the best stationary policy is found by an exact oracle
-    loss, switching, best = run.loss[-1], run.measured.paid_entering[-1], run.best[-1]
+    loss, switching, best = run.loss[-1], run.paid_entering[-1], run.best[-1]
     print(f"{name:23} {loss:7.1f} {switching:12.1f} {best:7.1f} {run.regret[-1] / T:14.3f}")

@@ -12,7 +12,7 @@ from numpy.testing import assert_array_equal
 import amdp
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 
@@ -73,7 +73,7 @@ def test_play_is_the_loop_and_the_measure() -> None:
     sequence = amdp.losses.named("bernoulli", world.shape, 60, 3, world.costs)
     by_hand = ArenaGame(Episodic(world.kernel, world.initial), sequence)
     learner = Ftpl.tuned(world.domain, 60, shared=True, multiplier=2.0)
-    curve = measure(by_hand, play(by_hand, learner, world.domain, Streams.from_seed(5)), checkpoints=[10, 60])
+    curve = measure(by_hand, play_rounds(by_hand, learner, world.domain, Streams.from_seed(5)), checkpoints=[10, 60])
     assert_array_equal(run.regret, curve.paid - curve.best)
     assert_array_equal(run.oracle_calls, curve.oracle_calls)
     assert_array_equal(run.regret, amdp.play(game, learner, seed=5, checkpoints=[10, 60]).regret)
@@ -119,6 +119,13 @@ def test_losses_of_ones_own_are_played_as_they_are() -> None:
     swapped = amdp.Game(world, losses={"name": "swap", "first": 3}, rounds=9).losses
     named = amdp.losses.named("swap", world.shape, 9, 1, world.costs, first=3)
     assert_array_equal(swapped.batch(0, 9), named.batch(0, 9))
+
+
+def test_losses_of_ones_own_in_a_stream_have_one_table_a_step() -> None:
+    tables = np.random.default_rng(1).random((30, 5, 2))
+    games = [amdp.Game("waiting-ring", losses=losses, steps=30) for losses in (tables, tables[:, None])]
+    for game in games:
+        assert_array_equal(game.losses.batch(0, 30)[:, 0], tables)
 
 
 def test_uc_o_reps_plays_over_l1_balls_and_nothing_else() -> None:

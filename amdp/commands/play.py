@@ -220,7 +220,7 @@ def _summary(rounds: RecordedRounds, regret: Regret, seconds: float) -> dict[str
         "bound": None if bound is None else asdict(bound) | {"total": bound.total},
         "no_bound": rounds.match.unproved(played) if bound is None else None,
         "seconds": seconds,
-        "learner_seconds": float(regret.seconds[-1]),
+        "learner_seconds": float(regret.learner_seconds[-1]),
         "oracle_calls": int(regret.oracle_calls[-1]),
         "trials": int(regret.trials[-1]),
         "steps_entering": sum(rounds.entering[:played]),

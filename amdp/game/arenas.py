@@ -3,10 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
+from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.arrays import Floats, Policies, require_index, require_whole
 from amdp.errors import InvalidInput
 from amdp.game.delays import Delays
@@ -19,30 +21,6 @@ from amdp.model.segments import NOWHERE, Place, Segment, Step, Visit
 from amdp.model.transitions import SingleKernel
 
 
-@runtime_checkable
-class PolicyEntry(Protocol):
-    """A way to enter a policy in the middle of an unbroken stream, such as `PolicySwitching`."""
-
-    @property
-    def kernel(self) -> SingleKernel:
-        """The dynamics of the stream."""
-        ...
-
-    @property
-    def initial(self) -> int:
-        """The state at step 0."""
-        ...
-
-    @property
-    def attempt_length(self) -> int:
-        """The steps of one attempt to enter a policy."""
-        ...
-
-    def walk(self, place: Place, policy: Policies, stop: int, rng: np.random.Generator) -> Visit:
-        """Play a policy `[s, a]` until step `stop`, entering it first where that is needed."""
-        ...
-
-
 class Arena(Protocol):
     """Where policies are played. A round goes in with a place and comes out with one."""
 
@@ -51,65 +29,55 @@ class Arena(Protocol):
     @property
     def kernel(self) -> SingleKernel:
         """Its dynamics."""
-        ...
 
     @property
     def initial(self) -> int:
         """Its initial state."""
-        ...
 
     @property
     def domain(self) -> Domain:
         """The policies that can be played."""
-        ...
 
     def rounds(self, losses: LossSequence) -> int:
         """How many rounds the losses last."""
-        ...
 
     def table(self, losses: LossSequence, k: int) -> Floats:
         """The losses of round `k`, `[h, s, a]`."""
-        ...
 
     def gather(self, total: Floats, table: Floats, k: int) -> None:
         """Add the table of round `k` to the losses of all policies so far, `[h, s, a]`, in place."""
-        ...
 
     def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
         """Refuse losses and delays that cannot be played here."""
-        ...
 
     def begin(self) -> Place:
         """Where the first round starts."""
-        ...
 
     def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
         """One round."""
-        ...
 
     def charged(self, played: Sequence[Round], tables: Sequence[Floats]) -> Floats:
         """What each round counts for in the regret, `[k]`."""
-        ...
 
 
 class RoundByRound:
     """What arenas share: a table of losses for each round, summed up as they are, from the initial state on."""
 
     def rounds(self, losses: LossSequence) -> int:
-        """How many rounds the losses last."""
         return len(losses)
 
     def table(self, losses: LossSequence, k: int) -> Floats:
-        """The losses of round `k`, `[h, s, a]`."""
         return losses[k]
 
     def gather(self, total: Floats, table: Floats, k: int) -> None:
-        """Add the losses of round `k` to the sum of all rounds so far, in place."""
         total += table
 
     def begin(self: Arena) -> Place:
-        """The initial state at step 0."""
         return Place(0, self.initial)
+
+    def charged(self, played: Sequence[Round], tables: Sequence[Floats]) -> Floats:
+        """The losses that were met, switches included: their mean is the regret's first term, without a model."""
+        return np.array([record.paid for record in played])
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,24 +99,76 @@ class Episodic(RoundByRound):
 
     @property
     def domain(self) -> MarkovPolicies:
-        """All Markov policies."""
         return MarkovPolicies(self.kernel, self.initial)
 
     def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
-        """Losses have the shape of the kernel."""
         if losses.shape != self.kernel.shape:
             raise InvalidInput(f"losses have shape {losses.shape}; the arena has {self.kernel.shape}")
         if delays is not None and len(delays) != len(losses):
             raise InvalidInput(f"{len(delays)} delays for {len(losses)} rounds of losses; give one a round")
 
     def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
-        """One episode, and back to the start."""
         return Visit(NOWHERE, self.play(policy, rng), place)
 
     def charged(self, played: Sequence[Round], tables: Sequence[Floats]) -> Floats:
         """The exact expected losses of the policies."""
-        policies = np.stack([one.policy for one in played])
+        policies = np.stack([record.policy for record in played])
         return values(self.kernel, policies, np.stack(tables))[:, 0, self.initial]
+
+
+@dataclass(frozen=True, eq=False)
+class Evolving(RoundByRound):
+    """Episodes under the kernel `kernels[schedule[k]]` in round `k`: beyond the paper, which keeps transitions fixed.
+
+    A learner knows one kernel or a box of its own, and nothing of the schedule. Regret is measured by
+    `amdp.game.dynamic_regret`: no planner finds the best policy for several kernels from a sum of losses.
+    """
+
+    kernels: tuple[SingleKernel, ...]
+    schedule: NDArray[np.int64]  # [k], the kernel of each round
+    initial: int = 0
+    oracle: ClassVar[str] = "dp"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "kernels", tuple(self.kernels))
+        object.__setattr__(self, "schedule", _schedule(self.schedule, len(self.kernels)))
+        shapes = {arena.kernel.shape for arena in self._arenas}
+        if len(shapes) > 1:
+            raise InvalidInput(f"kernels have the shapes {sorted(shapes)}; an arena has one")
+
+    @cached_property
+    def _arenas(self) -> tuple[Episodic, ...]:
+        return tuple(Episodic(kernel, self.initial) for kernel in self.kernels)
+
+    @property
+    def kernel(self) -> SingleKernel:
+        """The kernel of the first round."""
+        return self.kernels[int(self.schedule[0])]
+
+    @property
+    def domain(self) -> MarkovPolicies:
+        return MarkovPolicies(self.kernel, self.initial)
+
+    def gather(self, total: Floats, table: Floats, k: int) -> None:
+        """Refused: a sum of losses does not say under which kernel each was met."""
+        raise InvalidInput("kernels change, so that losses cannot be summed; measure with amdp.game.dynamic_regret")
+
+    def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
+        self._arenas[0].require_fits(losses, delays)
+        if len(losses) != len(self.schedule):
+            raise InvalidInput(f"schedule has {len(self.schedule)} rounds; the losses have {len(losses)}")
+
+    def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
+        segment = self._arenas[self.schedule[place.time]].play(policy, rng)
+        return Visit(NOWHERE, segment, Place(place.time + 1, self.initial))
+
+    def charged(self, played: Sequence[Round], tables: Sequence[Floats]) -> Floats:
+        losses = np.empty(len(played))
+        kernel_of = self.schedule[[record.k for record in played]]
+        for i in np.unique(kernel_of):
+            rounds = np.flatnonzero(kernel_of == i).tolist()
+            losses[rounds] = self._arenas[i].charged([played[r] for r in rounds], [tables[r] for r in rounds])
+        return losses
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,16 +179,14 @@ class Continuing(RoundByRound):
     that is zero outside the epoch. Feedback comes at its end.
     """
 
-    entry: PolicyEntry
+    entry: PolicySwitching
     length: int  # steps of an epoch; the last one may be shorter
     oracle: ClassVar[str] = "auto"
 
     def __post_init__(self) -> None:
-        if not isinstance(self.entry, PolicyEntry):
+        if not isinstance(self.entry, PolicySwitching):
             raise InvalidInput(f"entry is {type(self.entry).__name__}; it must be PolicySwitching(kernel)")
-        require_whole("length", self.length)
-        if self.length < 1:
-            raise InvalidInput(f"length = {self.length}; an epoch has at least 1 step")
+        require_whole("length", self.length, 1)
         shortest, steps = self.entry.attempt_length, self.kernel.shape[0]
         if self.length < steps and self.length <= shortest:
             raise InvalidInput(
@@ -177,17 +195,14 @@ class Continuing(RoundByRound):
 
     @property
     def kernel(self) -> SingleKernel:
-        """Its dynamics."""
         return self.entry.kernel
 
     @property
     def initial(self) -> int:
-        """The state at step 0."""
         return self.entry.initial
 
     @property
     def domain(self) -> StationaryPolicies:
-        """All stationary policies."""
         return StationaryPolicies(self.kernel, self.initial)
 
     def rounds(self, losses: LossSequence) -> int:
@@ -202,7 +217,6 @@ class Continuing(RoundByRound):
         return result
 
     def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
-        """One table a step, no delays."""
         _require_steps(self.kernel, losses)
         if delays is not None and (delays.total > 0 or len(delays) != self.rounds(losses)):
             raise InvalidInput(f"{delays}: feedback of a continuing arena comes at the end of its epoch, without delay")
@@ -210,10 +224,6 @@ class Continuing(RoundByRound):
     def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
         """One epoch: enter the policy if it is a new one, and follow it."""
         return self.entry.walk(place, policy, min(place.time + self.length, self.kernel.shape[0]), rng)
-
-    def charged(self, played: Sequence[Round], tables: Sequence[Floats]) -> Floats:
-        """The losses that were met, switches included: their mean is the regret's first term, without a model."""
-        return np.array([one.paid for one in played])
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,15 +243,12 @@ class Stepwise(RoundByRound):
 
     @property
     def domain(self) -> StationaryPolicies:
-        """All stationary policies."""
         return StationaryPolicies(self.kernel, self.initial)
 
     def gather(self, total: Floats, table: Floats, k: int) -> None:
-        """Add the losses of step `k` to those of the stream, in place."""
         total[k] += table[0]
 
     def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
-        """One table a step."""
         _require_steps(self.kernel, losses)
         if delays is not None and len(delays) != len(losses):
             raise InvalidInput(f"{len(delays)} delays for {len(losses)} steps of losses; give one a step")
@@ -256,13 +263,22 @@ class Stepwise(RoundByRound):
         step = Step(np.array([place.state]), np.array([action]), time=place.time, reached=reached)
         return Visit(NOWHERE, step, Place(place.time + 1, reached))
 
-    def charged(self, played: Sequence[Round], tables: Sequence[Floats]) -> Floats:
-        """The losses that were met."""
-        return np.array([one.paid for one in played])
-
     @cached_property
     def _below(self) -> Floats:
         return np.cumsum(rows_of(self.kernel), axis=2)
+
+
+def _schedule(schedule: ArrayLike, kernels: int) -> NDArray[np.int64]:
+    kernel_of = np.asarray(schedule)
+    if kernel_of.ndim != 1 or len(kernel_of) == 0 or kernel_of.dtype.kind not in "iu":
+        raise InvalidInput("schedule must be a list of whole numbers, one a round")
+    outside = (kernel_of < 0) | (kernel_of >= kernels)
+    if outside.any():
+        k = int(outside.argmax())
+        raise InvalidInput(f"schedule[{k}] = {kernel_of[k]}; there are {kernels} kernels, counted from 0")
+    frozen = kernel_of.astype(np.int64)
+    frozen.setflags(write=False)
+    return frozen
 
 
 def _pick(below: Floats, uniform: float) -> int:

@@ -135,19 +135,20 @@ def parse(text: str, rounds: int, rng: np.random.Generator) -> Delays:
     for form, make in FORMS.items():
         known, *expected = form.split(":")
         if name == known and len(rest) == len(expected):
-            return make(rounds, [_number(text, part) for part in rest], rng)
+            return make(rounds, *(_number(text, part) for part in rest), *([rng] if make in RANDOM else []))
     raise _unknown(text)
 
 
-FORMS: dict[str, Callable[[int, list[Any], np.random.Generator], Delays]] = {
-    "none": lambda rounds, given, rng: none(rounds),
-    "fixed:DELAY": lambda rounds, given, rng: fixed(rounds, given[0]),
-    "uniform:LOW:HIGH": lambda rounds, given, rng: uniform(rounds, given[0], given[1], rng),
-    "geometric:MEAN": lambda rounds, given, rng: geometric(rounds, given[0], rng),
-    "bursts:EVERY:LENGTH": lambda rounds, given, rng: bursts(rounds, given[0], given[1]),
-    "one-huge:AT:DELAY": lambda rounds, given, rng: one_huge(rounds, given[0], given[1]),
-    "all-at-end": lambda rounds, given, rng: all_at_end(rounds),
+FORMS: dict[str, Callable[..., Delays]] = {
+    "none": none,
+    "fixed:DELAY": fixed,
+    "uniform:LOW:HIGH": uniform,
+    "geometric:MEAN": geometric,
+    "bursts:EVERY:LENGTH": bursts,
+    "one-huge:AT:DELAY": one_huge,
+    "all-at-end": all_at_end,
 }
+RANDOM = (uniform, geometric)  # these take a generator last
 
 
 def _number(text: str, part: str) -> int | float:
@@ -169,13 +170,13 @@ def _unknown(text: str) -> InvalidInput:
 
 def _whole_numbers(values: ArrayLike) -> Ints:
     try:
-        given = np.asarray(values)
+        array = np.asarray(values)
     except ValueError as problem:
         raise InvalidInput(f"delays is not a list of numbers: {problem}") from problem
-    if given.ndim != 1 or not given.size or given.dtype.kind not in "iuf":
-        raise InvalidInput(f"delays is {given.dtype} of shape {given.shape}; expected one whole number for each round")
-    fine = (given >= 0) & (given == np.floor(given)) & (given <= LONGEST)
+    if array.ndim != 1 or not array.size or array.dtype.kind not in "iuf":
+        raise InvalidInput(f"delays is {array.dtype} of shape {array.shape}; expected one whole number for each round")
+    fine = (array >= 0) & (array == np.floor(array)) & (array <= LONGEST)
     if not fine.all():
         k = int(np.argmin(fine))
-        raise InvalidInput(f"delays[k={k}] = {given[k].item()!r}; it must be a whole number, 0 .. {LONGEST}")
-    return given.astype(np.int64)
+        raise InvalidInput(f"delays[k={k}] = {array[k].item()!r}; it must be a whole number, 0 .. {LONGEST}")
+    return array.astype(np.int64)

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from amdp.arrays import Floats, one_hot
 from amdp.errors import InvalidInput
-from amdp.game.arenas import Episodic
-from amdp.game.evolving import Evolving
+from amdp.game.arenas import Episodic, Evolving
 from amdp.game.loop import ArenaGame
 from amdp.game.regret import BLOCK
 from amdp.game.rounds import Round
@@ -32,7 +31,7 @@ MOST_EDGES = 512  # intervals are pairs of them
 
 @dataclass(frozen=True, eq=False)
 class DynamicRegret:
-    """What was paid in all rounds, and the least that a sequence of policies pays."""
+    """The loss incurred in all rounds, and the least loss of a sequence of policies."""
 
     paid: float
     best: Floats  # [m], with at most 0, 1, ..., m - 1 changes at edges; the last may change at every edge
@@ -41,7 +40,7 @@ class DynamicRegret:
     @property
     def static(self) -> float:
         """The regret against the best single policy."""
-        return float(self.paid - self.best[0])
+        return float(self.against[0])
 
     @property
     def against(self) -> Floats:
@@ -59,13 +58,13 @@ def measure_dynamic(
     game: ArenaGame, played: Iterable[Round], edges: Sequence[int], oracle: str | PlanningOracle = "dp"
 ) -> DynamicRegret:
     """Play all rounds and compare; the oracle plans where there is one kernel. It must prove what it finds."""
-    paid, count, rounds = 0.0, 0, iter(played)
+    incurred, count, rounds = 0.0, 0, iter(played)
     while block := list(islice(rounds, BLOCK)):
         count += len(block)
-        paid += float(game.arena.charged(block, [game.table(one.k) for one in block]).sum())
+        incurred += float(game.arena.charged(block, [game.table(record.k) for record in block]).sum())
     if count != game.rounds:
         raise InvalidInput(f"{count} rounds were played; the comparators play all {game.rounds}")
-    return DynamicRegret(paid, best_sequences(interval_costs(game, edges, oracle)), best_each_round(game, oracle))
+    return DynamicRegret(incurred, best_sequences(interval_costs(game, edges, oracle)), best_each_round(game, oracle))
 
 
 def best_sequences(costs: Floats) -> Floats:
@@ -74,11 +73,11 @@ def best_sequences(costs: Floats) -> Floats:
     `f_m(j) = min over i < j of f_{m-1}(i) + costs[i, j]`, and `f_0(j) = costs[0, j]`.
     """
     least = costs[0].copy()
-    found = [least[-1]]
+    totals = [least[-1]]
     for _ in range(len(costs) - 2):
         least = np.minimum(least, (least[:, None] + costs).min(axis=0))
-        found.append(least[-1])
-    return np.array(found)
+        totals.append(least[-1])
+    return np.array(totals)
 
 
 def interval_costs(game: ArenaGame, edges: Sequence[int], oracle: str | PlanningOracle = "dp") -> Floats:
@@ -148,8 +147,8 @@ def _policy_costs(kernels: Sequence[SingleKernel], initial: int, sums: Floats) -
     return costs
 
 
-def _edges(given: Sequence[int], rounds: int) -> NDArray[np.int64]:
-    edges = np.asarray(given)
+def _edges(wanted: Sequence[int], rounds: int) -> NDArray[np.int64]:
+    edges = np.asarray(wanted)
     if edges.ndim != 1 or edges.dtype.kind not in "iu" or not 2 <= len(edges) <= MOST_EDGES:
         raise InvalidInput(f"edges must be a list of 2 to {MOST_EDGES} whole numbers")
     if edges[0] != 0 or edges[-1] != rounds or (np.diff(edges) <= 0).any():

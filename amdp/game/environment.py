@@ -7,22 +7,22 @@ This module needs Gymnasium, `pip install "amdp[gym]"`; nothing else in the libr
 an environment's table to a world, is `amdp.instances.from_gymnasium`.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
+from itertools import count
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from amdp.arrays import Floats, floats, require_finite, require_index
+from amdp.arrays import floats, require_finite, require_index
 from amdp.errors import InvalidInput, MissingDependency
-from amdp.game.arenas import Episodic
+from amdp.game.arenas import Episodic, RoundByRound
 from amdp.game.delays import none
+from amdp.game.games import Game
 from amdp.game.loop import ArenaGame
 from amdp.game.regret import Regret, measure
 from amdp.game.rounds import Round, Timing
 from amdp.game.seeding import Streams
-from amdp.instances import build
-from amdp.losses import named
 from amdp.model.segments import NOWHERE
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import PlanningOracle
@@ -37,15 +37,15 @@ NO_TIME = Timing(0.0, 0.0, 0.0, 0.0)
 
 
 class AdversaryEnv(gymnasium.Env[int, int]):  # type: ignore[misc]  # follow_imports = "skip"
-    """An episode is a round of a game; the reward of a step is minus its loss, and is told at once.
+    """An episode is a round of a game; the reward of a step is minus its loss, revealed at once.
 
     An observation is one whole number, `step * states + state`, and `steps * states` when the episode is over: there
-    is no state after the last step. `place` takes it apart. The info tells `round`, `step` and `state`, after a step
-    also its `loss`, and what was `paid` in this round so far.
+    is no state after the last step. `place` takes it apart. The info holds `round`, `step`, `state`, the loss incurred
+    so far in the round (`paid`), and after a step its `loss`.
 
     `reset()` goes on to the next round, after the last one to round 0; `reset(options={"round": k})` goes to round `k`.
-    `reset(seed=...)` begins again, with round 0 and the luck that `play` gives to the arena by `Streams.from_seed` of
-    the same seed: two uniform numbers a step, the second of which decides the move.
+    `reset(seed=...)` begins again, with round 0 and the random numbers of the arena in `amdp.play` with this seed:
+    two uniform numbers a step, the second of which decides the move.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
@@ -75,7 +75,6 @@ class AdversaryEnv(gymnasium.Env[int, int]):  # type: ignore[misc]  # follow_imp
         return step, state
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[int, dict[str, Any]]:
-        """The first observation of a round."""
         super().reset(seed=seed)
         if seed is not None:
             self.np_random = Streams.from_seed(seed).arena
@@ -101,11 +100,9 @@ class AdversaryEnv(gymnasium.Env[int, int]):  # type: ignore[misc]  # follow_imp
         return self._observation, -loss, self._step == steps, False, self._info | {"loss": loss}
 
     def _chosen(self, options: dict[str, Any]) -> int:
-        for option in options:
-            if option != "round":
-                raise InvalidInput(f"no option {option!r} of reset; its option: round")
-        following = (self._round + 1) % self.game.rounds
-        chosen = options.get("round", following)
+        for option in options.keys() - {"round"}:
+            raise InvalidInput(f"no option {option!r} of reset; its option: round")
+        chosen = options.get("round", (self._round + 1) % self.game.rounds)
         require_index("round", chosen, self.game.rounds)
         return int(chosen)
 
@@ -121,9 +118,8 @@ class AdversaryEnv(gymnasium.Env[int, int]):  # type: ignore[misc]  # follow_imp
 
 def make(instance: str = "tiny", losses: str = "bernoulli", rounds: int = 10_000, seed: int = 1) -> AdversaryEnv:
     """The environment of a built-in world and adversary, by their names; the seed is the adversary's."""
-    world = build(instance)
-    adversary = named(losses, world.shape, rounds, seed, world.costs)
-    return AdversaryEnv(ArenaGame(Episodic(world.kernel, world.initial), adversary))
+    game = Game(instance, losses, rounds, seed=seed)
+    return AdversaryEnv(ArenaGame(Episodic(game.world.kernel, game.world.initial), game.losses))
 
 
 def regret_of(
@@ -132,7 +128,7 @@ def regret_of(
     oracle: str | PlanningOracle | None = None,
     checkpoints: Sequence[int] | NDArray[np.int64] | None = None,
 ) -> Regret:
-    """The regret of whoever paid `paid[k]` in round `k`, against the certified best policy in hindsight.
+    """The regret of an agent with the loss `paid[k]` in round `k`, against the certified best policy in hindsight.
 
     The policies of an outside agent are not known, so it is charged with the losses that it met, not with their
     expectation: the regret is the same on average, and noisier. Trials, oracle calls and seconds are not known either,
@@ -145,21 +141,18 @@ def regret_of(
     if not isinstance(game.arena, Episodic):
         raise InvalidInput(f"{type(game.arena).__name__}: rounds of an outside agent are episodes")
     as_met = ArenaGame(_AsMet(game.arena.kernel, game.arena.initial), game.losses, none(game.rounds), game.feedback)
-    return measure(as_met, _rounds(sums), oracle, checkpoints)
+    return measure(as_met, map(_round, count(), sums.tolist()), oracle, checkpoints)
 
 
 class _AsMet(Episodic):
     """Charges the losses that were met."""
 
-    def charged(self, played: Sequence[Round], tables: Sequence[Floats]) -> Floats:
-        return np.array([one.paid for one in played])
+    charged = RoundByRound.charged
 
 
-def _rounds(paid: Iterable[float]) -> Iterator[Round]:
-    """Rounds of which nothing is known but what was paid."""
-    unknown = np.empty((0, 0, 0))
-    for k, sum_of_losses in enumerate(paid):
-        yield Round(k, unknown, NOWHERE, float(sum_of_losses), 0, NO_TIME, NO_TIME, rebuilt=False, arrived=0)
+def _round(k: int, loss: float) -> Round:
+    """A round of which nothing is known but the loss."""
+    return Round(k, np.empty((0, 0, 0)), NOWHERE, loss, 0, NO_TIME, NO_TIME, rebuilt=False, arrived=0)
 
 
 def _moved(kernel: SingleKernel, h: int, state: int, action: int, uniform: float) -> int:

@@ -56,7 +56,7 @@ class Game:
         An `Instance`, the name of a built-in world, or a `.npz` or `.json` file.
     losses
         The name of an adversary (`"bernoulli"`), a name with settings (`{"name": "swap", "first": 100}`), a `.csv`,
-        `.parquet` or `.npz` file, a `LossSequence`, or an array `[k, h, s, a]` (`[t, 1, s, a]` with `steps`).
+        `.parquet` or `.npz` file, a `LossSequence`, or an array `[k, h, s, a]`, with `steps` also `[t, s, a]`.
     rounds
         The number of episodes; by default as many as the given losses have, or 1000.
     steps
@@ -91,21 +91,27 @@ class Game:
         comparator: str | PlanningOracle | None = None,
     ) -> None:
         require_whole("seed", seed, 0, MOST_ROUNDS)
-        require_feedback(feedback)
+        if feedback not in (None, *FEEDBACK_NAMES.values()):
+            raise InvalidInput(f"{feedback!r}; give 'bandit' or 'full', or leave it to the learners", "feedback")
         if not isinstance(unknown, bool):
             raise InvalidInput(f"{unknown!r}; give True or False", "unknown")
         require_radius(radius, radius_scale)
         self.is_stream = steps is not None
         self.world = find_world(world, steps)
-        given = _read(losses, self.world, self.is_stream)
-        length = _length(given, rounds, steps)
-        self.losses = find_losses(given, self.world, length, seed, stream=self.is_stream)
+        table_shape = (1, *self.world.shape[1:]) if self.is_stream else self.world.shape
+        if isinstance(losses, str | PathLike) and Path(losses).suffix in LOSS_FILES:
+            losses = adversaries.load(fspath(losses), table_shape)
+        length = _length(losses, rounds, steps)
+        self.losses = find_losses(losses, self.world, length, seed, stream=self.is_stream)
         self.delays = find_delays(delay, length, seed, stream=self.is_stream)
         self.domain = learner_domain(
             self.world, length, stream=self.is_stream, unknown=unknown, radius=radius, radius_scale=radius_scale
         )
         self.feedback = feedback
-        _require_fits(self)
+        if self.losses.shape != table_shape:
+            raise InvalidInput(
+                f"losses have shape {self.losses.shape}; a round of this game has {table_shape}: [h, s, a]"
+            )
         self.comparator = oracle(comparator) if isinstance(comparator, str) else comparator
 
     def __repr__(self) -> str:
@@ -129,55 +135,43 @@ class Game:
         return self.delays.total_within if self.delays else 0
 
 
-def find_world(given: Instance | str | PathLike[str], steps: int | None = None) -> Instance:
+def find_world(world: Instance | str | PathLike[str], steps: int | None = None) -> Instance:
     """The world itself, that of a name, or that of a file; in a stream of `steps` steps."""
-    if isinstance(given, Instance):
-        world = given
-    elif isinstance(given, str | PathLike):
-        given = fspath(given)
-        settings = {} if steps is None else {"n_steps": steps}
-        world = load(given) if Path(given).suffix in WORLD_FILES else build(given, **settings)
-    else:
-        raise InvalidInput(f"world is {type(given).__name__}; give an Instance, a name of amdp.instances, or a file")
+    if isinstance(world, str | PathLike):
+        name, settings = fspath(world), {} if steps is None else {"n_steps": steps}
+        world = load(name) if Path(name).suffix in WORLD_FILES else build(name, **settings)
+    if not isinstance(world, Instance):
+        raise InvalidInput(f"world is {type(world).__name__}; give an Instance, a name of amdp.instances, or a file")
     if steps is not None and world.shape[0] != steps:
-        raise InvalidInput(f"the world has {world.shape[0]} steps, the stream {steps}: make it with n_steps={steps}")
+        raise InvalidInput(f"the world has {world.shape[0]} steps, the stream {steps}: build it with n_steps={steps}")
     return world
 
 
-def _read(given: Losses, world: Instance, stream: bool) -> Losses:
-    """Losses as they are, but for those in a file, which is read."""
-    if not isinstance(given, str | PathLike) or Path(given).suffix not in LOSS_FILES:
-        return given
-    return adversaries.load(fspath(given), (1, *world.shape[1:]) if stream else world.shape)
-
-
-def find_losses(given: Losses, world: Instance, length: int, seed: int, *, stream: bool) -> LossSequence:
+def find_losses(losses: Losses, world: Instance, length: int, seed: int, *, stream: bool) -> LossSequence:
     """The first `length` rounds of losses: a table `[h, s, a]` an episode, or `[1, s, a]` a step of a stream."""
-    shape = (1, *world.shape[1:]) if stream else world.shape
-    if isinstance(given, str | Mapping):
-        settings = {"name": given} if isinstance(given, str) else dict(given)
+    if isinstance(losses, str | Mapping):
+        settings = {"name": losses} if isinstance(losses, str) else dict(losses)
         if "name" not in settings:
-            raise InvalidInput(
-                f"losses = {settings}; the name of an adversary is missing: {{'name': 'bernoulli', ...}}"
-            )
+            raise InvalidInput(f"losses = {settings}; the name of an adversary is missing: {{'name': 'bernoulli'}}")
+        shape = (1, *world.shape[1:]) if stream else world.shape
         return adversaries.named(settings.pop("name"), shape, length, seed, world.costs, **settings)
-    sequence = given if isinstance(given, LossSequence) else FixedLosses(np.asarray(given))
-    return shortened(sequence, length, "the sequence of losses")
+    if not isinstance(losses, LossSequence):
+        tables = np.asarray(losses)
+        losses = FixedLosses(tables[:, None] if stream and tables.ndim == 3 else tables)
+    return shortened(losses, length, "the sequence of losses")
 
 
-def find_delays(given: Delay, length: int, seed: int, *, stream: bool) -> Delays | None:
+def find_delays(delay: Delay, length: int, seed: int, *, stream: bool) -> Delays | None:
     """The delay of each episode; None in a stream, which is played without delays."""
-    if isinstance(given, str):
-        found = delays.parse(given, length, np.random.default_rng(seed))
+    if isinstance(delay, str):
+        values = delays.parse(delay, length, np.random.default_rng(seed))
     else:
-        found = given if isinstance(given, Delays) else delays.recorded(np.asarray(given))
-    if len(found) != length:
-        raise InvalidInput(f"{len(found)} delays for {length} rounds; give one for each")
-    if not stream:
-        return found
-    if found.total:
-        raise InvalidInput(f"{given!r}; an unbroken stream is played without delays", "delay")
-    return None
+        values = delay if isinstance(delay, Delays) else delays.recorded(np.asarray(delay))
+    if len(values) != length:
+        raise InvalidInput(f"{len(values)} delays for {length} rounds; give one for each")
+    if stream and values.total:
+        raise InvalidInput(f"{delay!r}; an unbroken stream is played without delays", "delay")
+    return None if stream else values
 
 
 def learner_domain(
@@ -202,24 +196,11 @@ def _confidence_set(shape: Shape, length: int, radius: str, scale: float) -> Dyn
     return BernsteinBox.vacuous(shape, RADII[radius](shape, length, scale=scale))
 
 
-def require_feedback(feedback: str | None) -> None:
-    """Refuse what is neither bandit feedback nor full information."""
-    if feedback not in (None, *FEEDBACK_NAMES.values()):
-        raise InvalidInput(f"{feedback!r}; give 'bandit' or 'full', or leave it to the learners", "feedback")
-
-
 def require_radius(radius: str, scale: float) -> None:
     """Refuse an unknown radius of confidence sets, and a scale that is not positive."""
     if radius not in (*RADII, L1):
         raise InvalidInput(f"{radius!r}; known names: {', '.join((*RADII, L1))}", "radius")
     require_positive("radius_scale", scale)
-
-
-def _require_fits(game: Game) -> None:
-    """Refuse losses of another shape than the game's."""
-    asked = (1, *game.shape[1:]) if game.is_stream else game.shape
-    if game.losses.shape != asked:
-        raise InvalidInput(f"losses have shape {game.losses.shape}; a round of this game has {asked}: [h, s, a]")
 
 
 def _length(losses: Losses, rounds: int | None, steps: int | None) -> int:

@@ -38,9 +38,9 @@ class ArenaGame:
         if not isinstance(self.losses, CheckedLosses):
             checked = CalledLosses(len(self.losses), self.losses.shape, self.losses.__getitem__)
             object.__setattr__(self, "losses", checked)
-        given: object = self.delays
-        if given is not None and not isinstance(given, Delays):
-            object.__setattr__(self, "delays", recorded(np.asarray(given)))
+        delays: object = self.delays
+        if delays is not None and not isinstance(delays, Delays):
+            object.__setattr__(self, "delays", recorded(np.asarray(delays)))
         self.arena.require_fits(self.losses, self.delays)
 
     @property
@@ -53,15 +53,7 @@ class ArenaGame:
         return self.arena.table(self.losses, k)
 
 
-@dataclass(frozen=True, eq=False)
-class _Pending:
-    """A feedback under way: not the distribution that it was played from, only its weights."""
-
-    segment: Segment
-    weights: Weights
-
-
-def play(
+def play_rounds(
     game: ArenaGame, learner: Learner[Distribution], domain: Domain, streams: Streams, rounds: int | None = None
 ) -> Iterator[Round]:
     """Play rounds one by one; `domain` is what the learner is told of the arena."""
@@ -76,7 +68,7 @@ def _rounds(
     delays = game.delays or none(game.rounds)
     distribution = _started(learner, domain, streams)
     place = game.arena.begin()
-    waiting: dict[int, _Pending] = {}
+    waiting: dict[int, tuple[Segment, Weights]] = {}  # feedback that is still to come, by its round
     calls = 0
     for k in range(total):
         marks = [_now()]
@@ -88,22 +80,23 @@ def _rounds(
         weights = learner.weigh(distribution, segment, streams.learner)
         marks.append(_now())
         if k + int(delays.values[k]) < game.rounds:
-            waiting[k] = _Pending(segment, weights)
+            waiting[k] = segment, weights
         known = distribution.domain.dynamics
         distribution = learner.observe(distribution, segment)
         rebuilt = distribution.domain.dynamics is not known
         arrivals = delays.arrivals(k)
         for j in arrivals:
-            pending = waiting.pop(int(j))
-            told = game.table(int(j)) if j != k else table
-            distribution = learner.learn(distribution, game.feedback.reveal(told, pending.segment, pending.weights))
+            losses = game.table(int(j)) if j != k else table
+            distribution = learner.learn(distribution, game.feedback.reveal(losses, *waiting.pop(int(j))))
         marks.append(_now())
         clock, cpu = (Timing.between(readings) for readings in zip(*marks, strict=True))
         lost = float(table[entering.places].sum()) if len(entering.states) else 0.0
-        paid = lost + float(table[segment.places].sum())
-        before, calls = calls, distribution.oracle_calls
-        plans = calls - before + weights.oracle_calls
-        yield Round(k, policy, segment, paid, weights.trials, clock, cpu, rebuilt, len(arrivals), entering, lost, plans)
+        incurred = lost + float(table[segment.places].sum())
+        plans = distribution.oracle_calls - calls + weights.oracle_calls
+        calls = distribution.oracle_calls
+        yield Round(
+            k, policy, segment, incurred, weights.trials, clock, cpu, rebuilt, len(arrivals), entering, lost, plans
+        )
 
 
 def _started(learner: Learner[Distribution], domain: Domain, streams: Streams) -> Distribution:
@@ -126,8 +119,8 @@ def _require_playable(game: ArenaGame, learner: Learner[Distribution], domain: D
         raise InvalidInput(f"rounds = {rounds}; the losses have {game.rounds} rounds")
     played = type(game.arena.domain)
     if not isinstance(domain, played):
-        told = type(domain).__name__
-        raise InvalidInput(f"{type(game.arena).__name__} plays {played.__name__}; the learner is told {told}")
+        known = type(domain).__name__
+        raise InvalidInput(f"{type(game.arena).__name__} plays {played.__name__}; the learner is told {known}")
     if domain.shape != game.arena.kernel.shape:
         raise InvalidInput(f"the learner's domain has shape {domain.shape}; the arena has {game.arena.kernel.shape}")
     if domain.initial != game.arena.initial:

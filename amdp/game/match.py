@@ -1,56 +1,55 @@
-"""A learner in a game: the arena that it needs, its parameters, and what theory promises it."""
+"""A learner in a game: its arena and parameters, what theory promises it, and its play: `amdp.play`, `amdp.rounds`."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from amdp import registry
 from amdp.algorithms.base import Learner
 from amdp.algorithms.estimators.feedback import Feedback
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge, count_policies
 from amdp.algorithms.named import from_task
 from amdp.algorithms.task import EpochSetup, Task
-from amdp.arrays import require_positive
+from amdp.arrays import Floats, require_positive, require_whole
 from amdp.errors import InvalidInput
-from amdp.game import delays
 from amdp.game.arenas import Arena, Continuing, Episodic, Stepwise
-from amdp.game.delays import Delays
+from amdp.game.delays import recorded
 from amdp.game.games import FEEDBACK_NAMES, Game
-from amdp.game.loop import ArenaGame, play
-from amdp.game.regret import Regret, measure
+from amdp.game.loop import ArenaGame, play_rounds
+from amdp.game.regret import Regret, log_checkpoints, measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
-from amdp.instances import Instance
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import Planner, PlanningOracle, oracle
 from amdp.oracles.projection.base import ProjectionOracle, Projector, projection
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+CHECKPOINTS = 50
 Player = str | Learner[Any] | EpochSetup  # a name of `amdp learners`, or a learner
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Match:
     """A game and the learner that plays it, ready for the loop."""
 
     game: Game
     played: ArenaGame  # the game in the arena that the learner needs
     learner: Learner[Any]
-    epoch: int | None  # steps of a round, where rounds are epochs of a stream
-    bound: Callable[[int], Any]  # the bound on expected regret after so many rounds, with a `total`; or None
-    unproved: Callable[[int], str]  # why there is none
+    epochs: EpochSetup | None  # of a learner whose rounds are epochs of a stream
 
-    @property
-    def world(self) -> Instance:
-        """Where it is played."""
-        return self.game.world
+    def __repr__(self) -> str:
+        return f"Match({type(self.learner).__name__} in {self.game})"
 
     @property
     def domain(self) -> Domain:
-        """What the learner knows."""
+        """The policies to choose from, over what the learner knows of the dynamics."""
         return self.game.domain
 
     @property
@@ -58,13 +57,35 @@ class Match:
         """How many rounds are played: episodes, epochs or steps."""
         return self.played.rounds
 
+    @property
+    def epoch(self) -> int | None:
+        """The steps of a round, where rounds are epochs of a stream."""
+        return self.epochs.length if self.epochs else None
+
     def play(self, seed: int) -> Iterator[Round]:
         """Play all rounds, one by one; the same seed gives the same rounds."""
-        return play(self.played, self.learner, self.domain, Streams.from_seed(seed))
+        return play_rounds(self.played, self.learner, self.domain, Streams.from_seed(seed))
 
     def measure(self, played: Iterable[Round], checkpoints: Sequence[int] | NDArray[np.int64] | None = None) -> Regret:
         """The regret at the checkpoints, or after every round, against the game's comparator."""
         return measure(self.played, played, self.game.comparator, checkpoints)
+
+    def bound(self, rounds: int) -> Any:
+        """The bound on the expected regret after so many rounds, with a `total`; None where nothing is proved."""
+        if self.epochs:  # it is stated for the whole stream
+            return self.epochs.bound if rounds * self.epochs.length >= self.domain.shape[0] else None
+        state = getattr(self.learner, "bound", None)
+        if not callable(state):
+            return None
+        delayed = self.game.delays
+        waited = () if delayed is None else (recorded(delayed.values[:rounds]).total_within,)
+        return state(self.domain, rounds, *waited)
+
+    def unproved(self, rounds: int) -> str:
+        """Why no bound is stated after so many rounds."""
+        if not self.epochs:
+            return "no explicit bound is known for this learner in this game"
+        return self.epochs.unproved or f"stated for the whole stream, not for {rounds} of its epochs"
 
     @property
     def parameters(self) -> dict[str, float | int]:
@@ -90,6 +111,74 @@ class Match:
         return facts | ({"epoch": self.epoch} if self.epoch else {}) | self.parameters
 
 
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Run(Regret):
+    """One learner's play of a game, measured at checkpoints; all arrays have one entry `[c]` for each of them."""
+
+    match: Match
+    learner: str
+    seed: int
+
+    def __repr__(self) -> str:
+        bound = "" if self.bound is None else f", bound {self.bound:.6g}"
+        rounds, calls = self.rounds[-1], self.oracle_calls[-1]
+        return f"Run({self.learner}, {rounds} rounds, regret {self.regret[-1]:.6g}{bound}, {calls} oracle calls)"
+
+    @property
+    def regret(self) -> Floats:
+        """The learner's loss minus that of the best policy in hindsight that was found."""
+        return self.low
+
+    @property
+    def regret_high(self) -> Floats:
+        """The regret is proved not to be above this; it is `regret` where the comparator is optimal."""
+        return self.high
+
+    @property
+    def loss(self) -> Floats:
+        """The learner's loss so far: expected over the policies it drew; in a stream the losses that it met."""
+        return self.paid
+
+    @property
+    def seconds(self) -> float:
+        """What the learner took, of the clock; the arena and the measuring are not in it."""
+        return float(self.learner_seconds[-1])
+
+    @property
+    def bound(self) -> float | None:
+        """What theory allows as expected regret at the last checkpoint; None where nothing explicit is proved."""
+        bound = self.match.bound(int(self.rounds[-1]))
+        return None if bound is None else float(bound.total)
+
+    @property
+    def parameters(self) -> dict[str, float | int]:
+        """Learning rate, trials and exploration that were used."""
+        return self.match.parameters
+
+    def frame(self) -> Any:
+        """The curve as a `pandas.DataFrame`, a row for each checkpoint."""
+        registry.require("a data frame", ("pandas",))
+        import pandas as pd  # type: ignore[import-untyped]
+
+        columns = ("rounds", "regret", "regret_high", "loss", "best", "oracle_calls", "trials")
+        table = {name: getattr(self, name) for name in columns} | {"seconds": self.learner_seconds}
+        return pd.DataFrame({"learner": self.learner, "seed": self.seed} | table)
+
+    def plot(self, axes: "Axes | None" = None, **style: Any) -> "Axes":
+        """Draw the regret over the rounds; with `axes` into a figure that is there already."""
+        registry.require("a plot", ("matplotlib",))
+        if axes is None:
+            import matplotlib.pyplot as plt
+
+            axes = plt.figure().add_subplot()
+            axes.set(xlabel="rounds", ylabel="regret", title=self.match.game.world.name)
+        (line,) = axes.plot(self.rounds, self.regret, **({"label": self.learner} | style))
+        if (self.regret_high > self.regret).any():
+            axes.fill_between(self.rounds, self.regret, self.regret_high, alpha=0.2, color=line.get_color())
+        axes.legend()
+        return axes
+
+
 def enter(
     game: Game,
     player: Player,
@@ -106,13 +195,68 @@ def enter(
         raise InvalidInput(f"learner is {type(player).__name__}; give a name of `amdp learners`, or a learner")
     require_positive("multiplier", multiplier)
     setup = _learner(game, player, oracle, projection, multiplier, settings)
-    learner, epoch = (setup.learner, setup.length) if isinstance(setup, EpochSetup) else (setup, None)
+    learner, epochs = (setup.learner, setup) if isinstance(setup, EpochSetup) else (setup, None)
     name = player if isinstance(player, str) else type(learner).__name__
     played = ArenaGame(_arena(game, setup), game.losses, game.delays, _feedback(game, name, learner))
-    bound, unproved = partial(_bound, setup, game.domain, game.delays), partial(_unproved, setup)
-    match = Match(game, played, learner, epoch, bound, unproved)
+    match = Match(game, played, learner, epochs)
     _require_ready(match)
     return match
+
+
+def play(
+    game: Game,
+    learner: Player,
+    seed: int = 1,
+    *,
+    oracle: str | PlanningOracle | None = None,
+    projection: str | ProjectionOracle | None = None,
+    multiplier: float = 1.0,
+    checkpoints: int | Sequence[int] | NDArray[np.int64] = CHECKPOINTS,
+    progress: bool | None = None,
+    **settings: Any,
+) -> Run:
+    """Play all rounds of a game and measure the regret.
+
+    Parameters
+    ----------
+    game
+        See `amdp.Game`.
+    learner
+        A name of `amdp learners`, tuned for the game as its paper says, or a learner of your own.
+    seed
+        Of the learner and of the transitions: the same seed, the same run.
+    oracle, projection
+        The solvers of a learner by name; by default the fastest exact ones.
+    multiplier
+        Scales the learning rate that theory gives.
+    checkpoints
+        About how many, evenly spaced in the logarithm of the rounds, or the rounds themselves.
+    progress
+        Whether to show a progress bar; None: in a terminal.
+    settings
+        Further settings of the learner: `amdp learners` lists them.
+    """
+    match = enter(game, learner, oracle=oracle, projection=projection, multiplier=multiplier, **settings)
+    if isinstance(checkpoints, int | np.integer):
+        require_whole("checkpoints", checkpoints, 2)
+        checkpoints = log_checkpoints(match.rounds, int(checkpoints))
+    name = learner if isinstance(learner, str) else type(match.learner).__name__
+    played = match.play(seed)
+    shown = sys.stderr.isatty() if progress is None else progress
+    regret = match.measure(_with_bar(played, match.rounds, name) if shown else played, checkpoints)
+    return Run(**vars(regret), match=match, learner=name, seed=seed)
+
+
+def rounds(game: Game, learner: Player, seed: int = 1, **settings: Any) -> Iterator[Round]:
+    """Play a game one round at a time: policy, trajectory, loss and timing of each; settings as for `amdp.play`."""
+    return enter(game, learner, **settings).play(seed)
+
+
+def _with_bar(played: Iterator[Round], total: int, name: str) -> Iterator[Round]:
+    from rich.console import Console
+    from rich.progress import track
+
+    return iter(track(played, name, total=total, console=Console(stderr=True), transient=True))
 
 
 def _learner(
@@ -138,7 +282,7 @@ def _arena(game: Game, setup: Learner[Any] | EpochSetup) -> Arena:
         return Continuing(setup.entry, setup.length)
     if game.is_stream:
         if isinstance(setup, Ftpl):
-            raise InvalidInput("it plays episodes, not an unbroken stream; see ftpl-infinite")
+            raise InvalidInput("Ftpl plays episodes: use Game(..., rounds=N); for an unbroken stream use ftpl-infinite")
         return Stepwise(game.world.kernel, game.world.initial)
     return Episodic(game.world.kernel, game.world.initial)
 
@@ -153,11 +297,11 @@ def _feedback(game: Game, name: str, learner: Learner[Any]) -> type[Feedback]:
 
 def _require_ready(match: Match) -> None:
     """Refuse at once what would be refused when the game begins, or at its end."""
-    planners = {
-        "oracle": (getattr(match.learner, "oracle", None), match.domain),
-        "comparator": (match.game.comparator, match.played.arena.domain),
-    }
-    for part, (chosen, domain) in planners.items():
+    oracles = (
+        ("oracle", getattr(match.learner, "oracle", None), match.domain),
+        ("comparator", match.game.comparator, match.played.arena.domain),
+    )
+    for part, chosen, domain in oracles:
         planner = oracle(chosen) if isinstance(chosen, str) else chosen
         if planner is not None:
             Planner.require_fit(planner, domain, part)
@@ -169,22 +313,3 @@ def _require_ready(match: Match) -> None:
     if isinstance(match.learner, Hedge) and count_policies(match.domain) > match.learner.limit:
         count = f"{float(count_policies(match.domain)):.3g}"
         raise InvalidInput(f"Hedge would list {count} policies, more than its limit of {match.learner.limit}")
-
-
-def _bound(setup: Learner[Any] | EpochSetup, domain: Domain, delay: Delays | None, rounds: int) -> Any:
-    """What theory allows after `rounds`; None where it does not speak."""
-    if isinstance(setup, EpochSetup):
-        return setup.bound if rounds * setup.length >= domain.shape[0] else None  # it is stated for the whole stream
-    state = getattr(setup, "bound", None)
-    if not callable(state):
-        return None
-    if delay is None:
-        return state(domain, rounds)
-    return state(domain, rounds, delays.recorded(delay.values[:rounds]).total_within)
-
-
-def _unproved(setup: Learner[Any] | EpochSetup, rounds: int) -> str:
-    """Why no bound is stated after so many rounds."""
-    if not isinstance(setup, EpochSetup):
-        return "no explicit bound is known for this learner in this game"
-    return setup.unproved or f"stated for the whole stream, not for {rounds} of its epochs"

@@ -1,4 +1,4 @@
-"""What was paid, what the best policy in hindsight would have paid, and what the theorems allow.
+"""The loss that a learner incurred, and that of the best policy in hindsight.
 
 In episodes all losses are expected ones: the exact value of each played policy under the losses of its round. In an
 unbroken stream the learner is charged with the losses that it met, those of switches included: from one epoch to the
@@ -22,6 +22,8 @@ from amdp.oracles.base import Planner, PlanningOracle, Status, bind
 BLOCK = 256  # rounds that are evaluated together
 BLOCK_NUMBERS = 8_000_000  # losses that are held together
 
+# Columns of `Regret` that sum an attribute of `Round`.
+SUMMED = {name: name for name in ("trials", "paid_entering", "spent", "cpu")} | {"oracle_calls": "plans"}
 _Sums = dict[str, NDArray[Any]]
 
 
@@ -30,21 +32,21 @@ class Regret:
     """Sums up to each checkpoint; where the oracle proved only a bound, the regret is an interval."""
 
     rounds: NDArray[np.int64]  # [c], how many rounds were played by then
-    paid: Floats  # [c], expected losses of the played policies; in an unbroken stream the losses met
+    paid: Floats  # [c], incurred loss: expected over the played policies; in an unbroken stream the losses met
     best: Floats  # [c], of the best policy in hindsight
-    best_bound: Floats  # [c], no policy pays less
+    best_bound: Floats  # [c], no policy has a smaller loss
     trials: NDArray[np.int64]  # [c]
     oracle_calls: NDArray[np.int64]  # [c], questions to a planning oracle
-    paid_entering: Floats  # [c], what of `paid` was met in switches
+    paid_entering: Floats  # [c], the part of `paid` that was met in switches
     rebuilds: NDArray[np.int64]  # [c], rounds in which what is known of the dynamics changed
     spent: Floats = field(repr=False)  # [c, 4], seconds of the clock by `Timing`
     cpu: Floats = field(repr=False)  # [c, 4], seconds of the processor by `Timing`
 
     @property
-    def seconds(self) -> Floats:
-        """Of the learner, `[c]`."""
-        of_learner: Floats = self.spent[:, :3].sum(axis=1)
-        return of_learner
+    def learner_seconds(self) -> Floats:
+        """The learner's time `[c]`, of the clock."""
+        seconds: Floats = self.spent[:, :3].sum(axis=1)
+        return seconds
 
     @property
     def low(self) -> Floats:
@@ -79,7 +81,7 @@ def measure(
     sums: _Sums | None = None  # up to the end of the last block
     rows: list[_Sums] = []
     for block in _blocks(iter(played), total_losses.size):
-        ks = np.array([one.k for one in block])
+        ks = np.array([record.k for record in block])
         if not np.array_equal(ks, played_so_far + np.arange(len(ks))):
             raise InvalidInput(
                 f"rounds {ks[0]} .. {ks[-1]} do not follow the {played_so_far} before them; give all, once"
@@ -100,15 +102,9 @@ def measure(
 
 def _running_sums(block: list[Round], charged: Floats, before: _Sums | None) -> _Sums:
     """What is summed over the rounds, by its name in `Regret`: the sums after each round of a block."""
-    of_rounds: _Sums = {
-        "paid": charged,
-        "trials": np.array([one.trials for one in block]),
-        "oracle_calls": np.array([one.plans for one in block]),
-        "paid_entering": np.array([one.paid_entering for one in block]),
-        "rebuilds": np.array([int(one.rebuilt) for one in block]),
-        "spent": np.array([one.spent for one in block]),
-        "cpu": np.array([one.cpu for one in block]),
-    }
+    of_rounds: _Sums = {"paid": charged, "rebuilds": np.array([int(record.rebuilt) for record in block])}
+    for name, of_round in SUMMED.items():
+        of_rounds[name] = np.array([getattr(record, of_round) for record in block])
     sums = {name: np.cumsum(column, axis=0) for name, column in of_rounds.items()}
     return sums if before is None else {name: before[name] + column for name, column in sums.items()}
 
@@ -127,12 +123,12 @@ def _best(game: ArenaGame, planner: Planner, total_losses: Floats, block: Iterab
 
 
 def _checkpoints(wanted: Sequence[int] | NDArray[np.int64], rounds: int) -> NDArray[np.int64]:
-    found = np.asarray(wanted)
-    if found.ndim != 1 or len(found) == 0 or found.dtype.kind not in "iu":
+    checkpoints = np.asarray(wanted)
+    if checkpoints.ndim != 1 or len(checkpoints) == 0 or checkpoints.dtype.kind not in "iu":
         raise InvalidInput("checkpoints must be a list of whole numbers")
-    if found[0] < 1 or found[-1] > rounds or (np.diff(found) <= 0).any():
+    if checkpoints[0] < 1 or checkpoints[-1] > rounds or (np.diff(checkpoints) <= 0).any():
         raise InvalidInput(f"checkpoints must increase, within 1 .. {rounds}, the number of rounds")
-    return found.astype(np.int64)
+    return checkpoints.astype(np.int64)
 
 
 def _blocks(played: Iterator[Round], size: int) -> Iterator[list[Round]]:

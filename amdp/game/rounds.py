@@ -14,7 +14,7 @@ class Timing(NamedTuple):
     draw: float  # the policy that is played: FTPL plans here
     weigh: float  # what a loss stands for: FTPL plans once for every trial
     learn: float  # from one distribution to the next: mirror descent projects here
-    arena: float  # the play, and the losses told
+    arena: float  # the play, and the losses of the round
 
     @classmethod
     def between(cls, marks: Sequence[float]) -> Self:
@@ -30,17 +30,17 @@ class Round:
     k: int
     policy: Policies = field(repr=False)  # [h, s, a], as it was drawn; [s, a] if it is stationary
     segment: Segment = field(repr=False)  # the steps in which the policy was followed
-    paid: float  # the sum of the losses met
+    paid: float  # incurred loss: the sum of the losses met
     trials: int  # policies sampled for the estimates
     spent: Timing = field(repr=False)  # on the clock
     cpu: Timing = field(repr=False)  # of the processor, this thread only
     rebuilt: bool  # what is known of the dynamics changed
     arrived: int  # feedbacks that arrived at its end
     entering: Segment = field(default=NOWHERE, repr=False)  # the steps before the segment, spent on a switch
-    paid_entering: float = 0.0  # what of `paid` was met in them
+    paid_entering: float = 0.0  # the part of `paid` that was met in them
     plans: int = 0  # questions to a planning oracle; none of a learner that has no planner
 
     @property
     def seconds(self) -> float:
-        """Of the learner."""
+        """The learner's time."""
         return self.spent.draw + self.spent.weigh + self.spent.learn

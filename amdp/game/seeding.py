@@ -6,12 +6,11 @@ from typing import Self
 import numpy as np
 
 from amdp.arrays import require_whole
-from amdp.errors import InvalidInput
 
 
 @dataclass(frozen=True, eq=False)
 class Streams:
-    """The luck of the arena, and that of the learner: the arena's does not depend on who plays in it."""
+    """The random numbers of the arena and of the learner: the arena's do not depend on who plays in it."""
 
     arena: np.random.Generator
     learner: np.random.Generator
@@ -19,7 +18,5 @@ class Streams:
     @classmethod
     def from_seed(cls, seed: int) -> Self:
         """Spawn all streams of one run; the same seed always gives the same streams."""
-        require_whole("seed", seed)
-        if seed < 0:
-            raise InvalidInput(f"seed = {seed}; it must not be negative")
+        require_whole("seed", seed, 0)
         return cls(*(np.random.Generator(np.random.PCG64(child)) for child in np.random.SeedSequence(seed).spawn(2)))

@@ -6,12 +6,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amdp import options
 from amdp.arrays import Floats, floats, in_each_step, require_finite, require_index, require_whole
 from amdp.errors import InvalidInput
 from amdp.model.domains import MarkovPolicies, StationaryPolicies
 from amdp.model.segments import Shape
-from amdp.model.transitions import SingleKernel, require_dense
+from amdp.model.transitions import Kernel, SingleKernel, require_dense
 from amdp.text import RULE, is_name, quoted
 
 Total = TypeVar("Total", float, Floats)
@@ -33,6 +32,9 @@ class Scale:
         return self.offset + self.unit * total
 
 
+NO_SCALE = Scale()
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Instance:
     """Dynamics, initial state and nominal costs `[h, s, a]`, in [0, 1] in all built-in worlds."""
@@ -41,7 +43,7 @@ class Instance:
     kernel: SingleKernel
     costs: Floats
     initial: int = 0
-    scale: Scale = Scale()
+    scale: Scale = NO_SCALE
 
     def __post_init__(self) -> None:
         if not is_name(self.name):
@@ -75,9 +77,31 @@ class Instance:
         return StationaryPolicies(self.kernel, self.initial)
 
 
+def homogeneous(
+    name: str, rows: Floats, costs: ArrayLike, n_steps: int, initial: int = 0, scale: Scale = NO_SCALE
+) -> Instance:
+    """A world with the same rows `[s, a, y]` and the same costs `[s, a]` in each of `n_steps` steps."""
+    return Instance(name, Kernel.homogeneous(rows, n_steps), repeated(costs, n_steps), initial, scale)
+
+
+def costs_but_at(free: int, rows: Floats) -> Floats:
+    """Costs `[s, a]` of a world with these rows: 1 in every state, and 0 in one."""
+    costs = np.ones(rows.shape[:2])
+    costs[free] = 0.0
+    return costs
+
+
 def generator(seed: Seed) -> np.random.Generator:
     """The generator of a seed of at least 0, or the generator itself."""
-    return seed if isinstance(seed, np.random.Generator) else options.generator(seed)
+    if isinstance(seed, np.random.Generator):
+        return seed
+    require_whole("seed", seed, 0)
+    return np.random.default_rng(seed)
+
+
+def dirichlet(rng: np.random.Generator, concentration: float, shape: tuple[int, ...]) -> Floats:
+    """Rows of this shape, each Dirichlet over the last axis with all parameters equal to `concentration`."""
+    return rng.dirichlet(np.full(shape[-1], concentration), size=shape[:-1])
 
 
 def repeated(costs: ArrayLike, n_steps: int) -> Floats:
@@ -103,18 +127,21 @@ def shrunk(costs: Floats) -> tuple[Floats, Scale]:
     return costs / largest, Scale(0.0, largest)
 
 
-def require_count(name: str, value: object, least: int = 1) -> None:
-    """Refuse what is not a whole number, or is below `least`."""
-    require_whole(name, value, least)
+def require_counts(least: int = 1, /, **counts: object) -> None:
+    """Refuse the first argument that is not a whole number, or is below `least`."""
+    for name, value in counts.items():
+        require_whole(name, value, least)
 
 
-def require_chance(name: str, value: float) -> None:
-    """Refuse what is not a probability."""
-    if not 0.0 <= value <= 1.0:
-        raise InvalidInput(f"{value!r}; it must be between 0 and 1", name)
+def require_chances(**chances: float) -> None:
+    """Refuse the first argument that is not a probability."""
+    for name, value in chances.items():
+        if not 0.0 <= value <= 1.0:
+            raise InvalidInput(f"{value!r}; it must be between 0 and 1", name)
 
 
-def require_amount(name: str, value: float) -> None:
-    """Refuse a negative or infinite amount."""
-    if not 0.0 <= value < np.inf:
-        raise InvalidInput(f"{value!r}; it must be finite and not negative", name)
+def require_amounts(**amounts: float) -> None:
+    """Refuse the first argument that is negative or infinite."""
+    for name, value in amounts.items():
+        if not 0.0 <= value < np.inf:
+            raise InvalidInput(f"{value!r}; it must be finite and not negative", name)

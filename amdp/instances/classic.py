@@ -1,16 +1,30 @@
-"""Small worlds of the literature: chains, a grid, a forest."""
+"""Worlds of the literature: chains, a grid, a forest; an inventory with moving prices, a queue with a gate."""
 
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
+from numpy.typing import ArrayLike
 
-from amdp.arrays import Floats, require_index
+from amdp.arrays import Floats, floats, refuse, require_index, require_room
 from amdp.errors import InvalidInput
-from amdp.instances.base import Instance, costs_of_rewards, no_rows, repeated, require_chance, require_count
-from amdp.model.transitions import Kernel
+from amdp.instances.base import (
+    Instance,
+    costs_but_at,
+    costs_of_rewards,
+    homogeneous,
+    no_rows,
+    require_amounts,
+    require_chances,
+    require_counts,
+    shrunk,
+)
+from amdp.kernels.threads import multiply
+from amdp.model.transitions import Kernel, require_dense
 
 LEFT, RIGHT = 0, 1
 WAIT, CUT = 0, 1
+REJECT, ADMIT = 0, 1
 COMPASS = ((0, 1), (1, 0), (0, -1), (-1, 0))  # north, east, south, west as steps (x, y)
 
 
@@ -24,8 +38,8 @@ def river_swim(n_states: int = 6, n_steps: int = 20) -> Instance:
 
     Strehl and Littman (2008) invented it; these are the numbers of Osband, Russo and Van Roy (2013).
     """
-    require_count("n_states", n_states, 2)
-    require_count("n_steps", n_steps)
+    require_counts(2, n_states=n_states)
+    require_counts(n_steps=n_steps)
     last = n_states - 1
     p = no_rows(n_states, 2)
     rewards = np.zeros((n_states, 2))
@@ -37,7 +51,7 @@ def river_swim(n_states: int = 6, n_steps: int = 20) -> Instance:
     p[last, RIGHT, last - 1 :] = 0.4, 0.6
     rewards[0, LEFT], rewards[last, RIGHT] = 0.005, 1.0
     costs, scale = costs_of_rewards(rewards, n_steps, best=1.0, worst=0.0)
-    return Instance("river-swim", Kernel.homogeneous(p, n_steps), repeated(costs, n_steps), scale=scale)
+    return homogeneous("river-swim", p, costs, n_steps, scale=scale)
 
 
 def grid(width: int = 5, height: int = 5, slip: float = 0.2, n_steps: int = 20) -> Instance:
@@ -50,10 +64,8 @@ def grid(width: int = 5, height: int = 5, slip: float = 0.2, n_steps: int = 20) 
 
     The noise is that of Russell and Norvig's 4x3 world (slip 0.2).
     """
-    require_count("width", width)
-    require_count("height", height)
-    require_count("n_steps", n_steps)
-    require_chance("slip", slip)
+    require_counts(width=width, height=height, n_steps=n_steps)
+    require_chances(slip=slip)
     goal = width * height - 1
     p = no_rows(goal + 1, 4)
     for s in range(goal):
@@ -63,7 +75,7 @@ def grid(width: int = 5, height: int = 5, slip: float = 0.2, n_steps: int = 20) 
             p[s, a, arrivals[a - 1]] += slip / 2
             p[s, a, arrivals[(a + 1) % 4]] += slip / 2
     p[goal, :, goal] = 1.0
-    return Instance(f"grid-{width}x{height}", Kernel.homogeneous(p, n_steps), _one_except(goal, p, n_steps))
+    return homogeneous(f"grid-{width}x{height}", p, costs_but_at(goal, p), n_steps)
 
 
 def lock(code: Sequence[int] = (1, 0, 1, 1, 0), n_actions: int = 2, jam: float = 0.1, n_steps: int = 20) -> Instance:
@@ -75,9 +87,8 @@ def lock(code: Sequence[int] = (1, 0, 1, 1, 0), n_actions: int = 2, jam: float =
 
     Whitehead (1991), Kakade (2003): pressing at random needs about `n_actions ** len(code)` steps.
     """
-    require_count("n_actions", n_actions)
-    require_count("n_steps", n_steps)
-    require_chance("jam", jam)
+    require_counts(n_actions=n_actions, n_steps=n_steps)
+    require_chances(jam=jam)
     if not len(code):
         raise InvalidInput("code is empty; a lock needs at least one digit")
     opened = len(code)
@@ -88,7 +99,7 @@ def lock(code: Sequence[int] = (1, 0, 1, 1, 0), n_actions: int = 2, jam: float =
         p[i, digit] = 0.0
         p[i, digit, i : i + 2] = jam, 1.0 - jam
     p[opened, :, opened] = 1.0
-    return Instance(f"lock-{opened}", Kernel.homogeneous(p, n_steps), _one_except(opened, p, n_steps))
+    return homogeneous(f"lock-{opened}", p, costs_but_at(opened, p), n_steps)
 
 
 def forest(n_states: int = 3, n_steps: int = 20, fire: float = 0.1) -> Instance:
@@ -100,9 +111,9 @@ def forest(n_states: int = 3, n_steps: int = 20, fire: float = 0.1) -> Instance:
 
     The forest example of the MDP toolboxes (Chades et al. 2014), with their default rewards.
     """
-    require_count("n_states", n_states, 2)
-    require_count("n_steps", n_steps)
-    require_chance("fire", fire)
+    require_counts(2, n_states=n_states)
+    require_counts(n_steps=n_steps)
+    require_chances(fire=fire)
     oldest = n_states - 1
     p = no_rows(n_states, 2)
     for s in range(n_states):
@@ -113,7 +124,81 @@ def forest(n_states: int = 3, n_steps: int = 20, fire: float = 0.1) -> Instance:
     rewards[1:, CUT] = 1.0
     rewards[oldest] = 4.0, 2.0
     costs, scale = costs_of_rewards(rewards, n_steps, best=4.0, worst=0.0)
-    return Instance("forest", Kernel.homogeneous(p, n_steps), repeated(costs, n_steps), scale=scale)
+    return homogeneous("forest", p, costs, n_steps, scale=scale)
+
+
+def inventory(
+    n_steps: int = 20,
+    capacity: int = 10,
+    max_order: int = 5,
+    mean_demand: float = 3.0,
+    holding: float = 0.5,
+    shortage: float = 6.0,
+    prices: ArrayLike | None = None,
+) -> Instance:
+    """Order stock at moving prices, under random demand.
+
+    State: units in stock, `0 .. capacity`; action: units ordered, `0 .. max_order`. The order arrives at once, and
+    what does not fit is neither delivered nor paid: `x = min(s + a, capacity)` units meet a Poisson(`mean_demand`)
+    demand `D`. Unmet demand is lost: the next state is `max(x - D, 0)`. The expected cost of a step is
+
+        prices[h] * (x - s) + holding * E[max(x - D, 0)] + shortage * E[max(D - x, 0)],
+
+    divided by the largest such cost (`scale.unit`). The default price is `2 + sin(2 pi h / 10)`, a season of ten
+    steps; `prices` `[h]` replaces it. The start is the empty stock.
+
+    Puterman (1994), section 3.2, with lost sales and prices that depend on time.
+    """
+    require_counts(n_steps=n_steps, capacity=capacity, max_order=max_order)
+    require_amounts(mean_demand=mean_demand, holding=holding, shortage=shortage)
+    require_dense(1, capacity + 1, max_order + 1)
+    require_room("costs", (n_steps, capacity + 1, max_order + 1), 2)  # before and after they are scaled
+    price = _prices(prices, n_steps)
+    stock = np.arange(capacity + 1)
+    raised = np.minimum(stock[:, None] + np.arange(max_order + 1), capacity)  # [s, a]
+    after = _after_demand(capacity, mean_demand)  # [x, y]
+    left = multiply(after, stock)
+    unmet = np.maximum(mean_demand - (stock - left), 0.0)  # E[D - min(D, x)]
+    later = holding * left[raised] + shortage * unmet[raised]
+    costs, scale = shrunk(price[:, None, None] * (raised - stock[:, None]) + later)
+    return Instance("inventory", Kernel.homogeneous(after[raised], n_steps), costs, scale=scale)
+
+
+def queue(
+    n_steps: int = 30,
+    capacity: int = 10,
+    arrival: float = 0.4,
+    service: float = 0.5,
+    holding: float = 1.0,
+    rejection: float = 8.0,
+) -> Instance:
+    """Open or close the gate of a queue with one server.
+
+    State: customers present, `0 .. capacity`; action 0 rejects, 1 admits whoever comes in this step. At most one
+    thing happens in a step: with chance `arrival` a customer comes (and joins if admitted and there is room), with
+    chance `service` one leaves (if any is there). A step costs `holding` for each customer present, and `rejection`
+    for a customer turned away, by the gate or by the full house: `holding * s + arrival * rejection` in expectation.
+    Costs are divided by the largest (`scale.unit`). The start is the empty queue.
+
+    Admission control of an M/M/1 queue, uniformized: Naor (1969), Stidham (1985), Puterman (1994), section 3.7.
+    """
+    require_counts(n_steps=n_steps, capacity=capacity)
+    require_chances(arrival=arrival, service=service)
+    require_amounts(holding=holding, rejection=rejection)
+    if arrival + service > 1.0:
+        raise InvalidInput(f"arrival + service = {arrival + service:g}; together they must be at most 1")
+    p = no_rows(capacity + 1, 2)
+    present = np.arange(capacity + 1)
+    p[present[:-1], ADMIT, present[1:]] = arrival
+    p[present[1:], :, present[:-1]] = service
+    p[present, :, present] = 1.0 - p.sum(axis=2)
+    turned_away = np.ones((capacity + 1, 2))
+    turned_away[:-1, ADMIT] = 0.0
+    costs, scale = shrunk(holding * present[:, None] + arrival * rejection * turned_away)
+    return homogeneous("queue", p, costs, n_steps, scale=scale)
+
+
+EPISODIC = (river_swim, grid, lock, forest, inventory, queue)
 
 
 def _arrival(s: int, direction: int, width: int, height: int) -> int:
@@ -122,7 +207,23 @@ def _arrival(s: int, direction: int, width: int, height: int) -> int:
     return y * width + x if 0 <= x < width and 0 <= y < height else s
 
 
-def _one_except(free: int, p: Floats, n_steps: int) -> Floats:
-    costs = np.ones(p.shape[:2])
-    costs[free] = 0.0
-    return repeated(costs, n_steps)
+def _prices(prices: ArrayLike | None, n_steps: int) -> Floats:
+    if prices is None:
+        season: Floats = np.sin(2.0 * np.pi * np.arange(n_steps) / 10.0)
+        return 2.0 + season
+    table = floats("prices", prices, "h")
+    if len(table) != n_steps:
+        raise InvalidInput(f"prices has {len(table)} entries; give one for each of the {n_steps} steps")
+    refuse("prices", table, ~((table >= 0) & (table < np.inf)), "h", "must be finite and not negative")
+    return table
+
+
+def _after_demand(capacity: int, mean_demand: float) -> Floats:
+    """The chance `[x, y]` that `y` of `x` units are left after a Poisson demand; the tail empties the stock."""
+    demand = np.arange(capacity + 1)
+    chance = np.exp(scipy.special.xlogy(demand, mean_demand) - mean_demand - scipy.special.gammaln(demand + 1))
+    after = np.zeros((capacity + 1, capacity + 1))
+    for x in range(capacity + 1):
+        after[x, 1 : x + 1] = chance[:x][::-1]
+        after[x, 0] = 1.0 - after[x].sum()
+    return np.maximum(after, 0.0)

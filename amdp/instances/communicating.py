@@ -1,7 +1,7 @@
 """Worlds for an infinite horizon: communicating, most of them with a parking pair. See also `river_swim`.
 
 Communicating: every state can be reached from every other. They are homogeneous, so that `n_steps` may be the length of
-a stream of steps.
+a stream of steps. Random ones are in `random_worlds`.
 """
 
 import numpy as np
@@ -9,86 +9,20 @@ import numpy as np
 from amdp.arrays import Floats, require_room
 from amdp.errors import InvalidInput
 from amdp.instances.base import (
-    USUAL_SEED,
     USUAL_STREAM,
     Instance,
-    Seed,
-    generator,
+    costs_but_at,
+    homogeneous,
     no_rows,
-    repeated,
-    require_amount,
-    require_chance,
-    require_count,
+    require_amounts,
+    require_chances,
+    require_counts,
     shrunk,
 )
-from amdp.model.chains import entrance
 from amdp.model.transitions import Kernel, require_dense
 
 WAIT = 0
 LESS, KEEP, MORE = 0, 1, 2
-
-
-def random_parked(
-    n_steps: int = USUAL_STREAM,
-    n_states: int = 5,
-    n_actions: int = 3,
-    seed: Seed = USUAL_SEED,
-    concentration: float = 0.5,
-) -> Instance:
-    """A random communicating world; action 0 waits in state 0, the initial state.
-
-    All other rows are Dirichlet(`concentration`) with weight 0.9, and lead with 0.1 to the next state around. Costs
-    `[s, a]` are uniform on [0, 1].
-    """
-    for name, count in (("n_steps", n_steps), ("n_states", n_states), ("n_actions", n_actions)):
-        require_count(name, count)
-    if n_states > 1 and n_actions == 1:
-        raise InvalidInput("1; the state in which one can wait needs another action to leave it", "n_actions")
-    _require_concentration(concentration)
-    require_dense(1, n_states, n_actions)
-    rng, around = generator(seed), np.roll(np.eye(n_states), 1, axis=1)
-    p = 0.9 * rng.dirichlet(np.full(n_states, concentration), size=(n_states, n_actions)) + 0.1 * around[:, None]
-    p[0, WAIT] = np.eye(n_states)[0]
-    return Instance("random-parked", Kernel.homogeneous(p, n_steps), repeated(rng.random(p.shape[:2]), n_steps))
-
-
-def random_entered(
-    n_steps: int = USUAL_STREAM,
-    n_states: int = 5,
-    n_actions: int = 3,
-    seed: Seed = USUAL_SEED,
-    concentration: float = 0.5,
-) -> Instance:
-    """A `random_parked` world with an entrance: an initial state that leads to all others with equal chances, once."""
-    world = random_parked(n_steps, n_states, n_actions, seed, concentration)
-    kernel = entrance(world.kernel, np.full(n_states, 1.0 / n_states))
-    costs = np.vstack([world.costs[0], np.zeros((1, n_actions))])
-    return Instance("random-entered", kernel, repeated(costs, n_steps), initial=n_states)
-
-
-def random_ergodic(
-    n_steps: int = USUAL_STREAM,
-    n_states: int = 5,
-    n_actions: int = 3,
-    seed: Seed = USUAL_SEED,
-    contraction: float = 0.7,
-    concentration: float = 0.5,
-) -> Instance:
-    """A random ergodic world: with chance `1 - contraction` a step leads anywhere, whatever the action.
-
-    Rows are uniform with weight `1 - contraction` and Dirichlet(`concentration`) with the rest, so that two of them
-    are at most `contraction` apart, and every policy is in each state at least `(1 - contraction) / n_states` of the
-    steps. Costs `[s, a]` are uniform on [0, 1].
-    """
-    for name, count in (("n_steps", n_steps), ("n_states", n_states), ("n_actions", n_actions)):
-        require_count(name, count)
-    require_chance("contraction", contraction)
-    _require_concentration(concentration)
-    require_dense(1, n_states, n_actions)
-    rng = generator(seed)
-    p = contraction * rng.dirichlet(np.full(n_states, concentration), size=(n_states, n_actions))
-    p += (1.0 - contraction) / n_states
-    return Instance("random-ergodic", Kernel.homogeneous(p, n_steps), repeated(rng.random(p.shape[:2]), n_steps))
 
 
 def server_farm(
@@ -108,14 +42,11 @@ def server_farm(
     `(1 - cos(2 pi h / day)) / 2`. Costs are divided by the largest (`scale.unit`). The start is the dark hall. With
     `keep` one can wait anywhere.
     """
-    require_count("n_steps", n_steps)
-    require_count("n_servers", n_servers)
-    require_count("day", day)
-    require_chance("boot", boot)
+    require_counts(n_steps=n_steps, n_servers=n_servers, day=day)
+    require_chances(boot=boot)
     if boot == 0.0:
         raise InvalidInput("0; servers must have a chance to come up", "boot")
-    for name, amount in (("power", power), ("shortage", shortage), ("setup", setup)):
-        require_amount(name, amount)
+    require_amounts(power=power, shortage=shortage, setup=setup)
     p = no_rows(n_servers + 1, 3)
     require_room("costs", (n_steps, n_servers + 1, 3), 2)  # before and after they are scaled
     running = np.arange(n_servers + 1)
@@ -132,18 +63,12 @@ def server_farm(
 
 def waiting_ring(n_steps: int = USUAL_STREAM, n_states: int = 5) -> Instance:
     """A ring on which one may wait: action 0 stays, 1 goes to the next state. Period 1, diameter `n_states - 1`."""
-    _require_size(n_steps, n_states)
-    require_dense(1, n_states, 2)
-    p = np.stack([np.eye(n_states), _shift(n_states, 1)], axis=1)
-    return _pays_at_the_far_end("waiting-ring", p, n_steps, n_states // 2)
+    return _ring("waiting-ring", n_steps, n_states, 0)
 
 
 def swinging_ring(n_steps: int = USUAL_STREAM, n_states: int = 5) -> Instance:
     """A ring on which one must move: action 0 goes back, 1 goes on. An even ring has period 2; nobody can wait."""
-    _require_size(n_steps, n_states)
-    require_dense(1, n_states, 2)
-    p = np.stack([_shift(n_states, -1), _shift(n_states, 1)], axis=1)
-    return _pays_at_the_far_end("swinging-ring", p, n_steps, n_states // 2)
+    return _ring("swinging-ring", n_steps, n_states, -1)
 
 
 def waiting_star(n_steps: int = USUAL_STREAM, n_leaves: int = 3) -> Instance:
@@ -152,40 +77,36 @@ def waiting_star(n_steps: int = USUAL_STREAM, n_leaves: int = 3) -> Instance:
     Period 1, diameter 2.
     """
     p = _star(n_steps, n_leaves)
-    p[:, WAIT] = np.eye(n_leaves + 1)
-    return _pays_at_the_far_end("waiting-star", p, n_steps, n_leaves)
+    return homogeneous("waiting-star", p, costs_but_at(n_leaves, p), n_steps)
 
 
 def swinging_star(n_steps: int = USUAL_STREAM, n_leaves: int = 3) -> Instance:
     """The star without waiting: action `i` goes from the hub to leaf `i + 1`, and all lead back. Period 2."""
     p = _star(n_steps, n_leaves)[:, 1:].copy()
-    return _pays_at_the_far_end("swinging-star", p, n_steps, n_leaves)
+    return homogeneous("swinging-star", p, costs_but_at(n_leaves, p), n_steps)
+
+
+COMMUNICATING = (server_farm, waiting_ring, swinging_ring, waiting_star, swinging_star)
+
+
+def _ring(name: str, n_steps: int, n_states: int, first: int) -> Instance:
+    """Action 0 goes `first` states around, action 1 goes one; the state opposite to the start is free."""
+    _require_size(n_steps, n_states)
+    require_dense(1, n_states, 2)
+    p = np.stack([np.roll(np.eye(n_states), by, axis=1) for by in (first, 1)], axis=1)
+    return homogeneous(name, p, costs_but_at(n_states // 2, p), n_steps)
 
 
 def _star(n_steps: int, n_leaves: int) -> Floats:
-    """Rows `[s, 1 + a, y]`; those of action 0 are still empty."""
+    """Rows `[s, a, y]`: action 0 waits, action `i` goes from the hub to leaf `i` and back from any leaf."""
     _require_size(n_steps, n_leaves + 1)
     p = no_rows(n_leaves + 1, n_leaves + 1)
+    p[:, WAIT] = np.eye(n_leaves + 1)
     p[0, 1:, 1:] = np.eye(n_leaves)
     p[1:, 1:, 0] = 1.0
     return p
 
 
-def _shift(n_states: int, by: int) -> Floats:
-    return np.roll(np.eye(n_states), by, axis=1)
-
-
-def _pays_at_the_far_end(name: str, p: Floats, n_steps: int, free: int) -> Instance:
-    costs = np.ones(p.shape[:2])
-    costs[free] = 0.0
-    return Instance(name, Kernel.homogeneous(p, n_steps), repeated(costs, n_steps))
-
-
 def _require_size(n_steps: int, n_states: int) -> None:
-    require_count("n_steps", n_steps)
-    require_count("n_states", n_states, 2)
-
-
-def _require_concentration(concentration: float) -> None:
-    if not 0.0 < concentration < np.inf:
-        raise InvalidInput(f"{concentration!r}; it must be finite and above 0", "concentration")
+    require_counts(n_steps=n_steps)
+    require_counts(2, n_states=n_states)

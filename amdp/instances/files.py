@@ -57,7 +57,7 @@ def save(path: str | PathLike[str], instance: Instance) -> None:
 
 
 def _format(file: Path) -> tuple[Callable[[Path], Fields], Callable[[Path, Fields], None]]:
-    formats = {".npz": (_read_npz, _write_npz), ".json": (_read_json, _write_json)}
+    formats = {".npz": (_read_npz, lambda file, fields: np.savez(file, **fields)), ".json": (_read_json, _write_json)}
     if file.suffix not in formats:
         raise SpecError(f"unknown suffix {file.suffix!r}; known are {', '.join(formats)}", str(file))
     return formats[file.suffix]
@@ -71,10 +71,6 @@ def _read_npz(file: Path) -> Fields:
     return archives.read(file, known)
 
 
-def _write_npz(file: Path, fields: Fields) -> None:
-    np.savez(file, **fields)
-
-
 def _read_json(file: Path) -> Fields:
     try:
         fields = json.loads(read_text(file), object_pairs_hook=_without_repetition)
@@ -83,7 +79,9 @@ def _read_json(file: Path) -> Fields:
     except (ValueError, RecursionError) as problem:
         raise SpecError(f"is not JSON: {problem}", str(file)) from problem
     if not isinstance(fields, dict):
-        raise SpecError(f"holds a {type(fields).__name__}; expected an object with the keys {_listed(KEYS)}", str(file))
+        raise SpecError(
+            f"holds a {type(fields).__name__}; expected an object with the keys {', '.join(KEYS)}", str(file)
+        )
     _require_known(file, list(fields))
     return fields
 
@@ -124,18 +122,15 @@ def _instance(file: Path, fields: Fields) -> Instance:
 def _kernel(file: Path, fields: Fields, shape: tuple[int, ...]) -> SingleKernel:
     sparse = [key for key in SPARSE if key in fields]
     if not sparse:
-        return _dense_kernel(_numbers("p", _required(file, fields, "p")), shape[0])
+        p = _numbers("p", _required(file, fields, "p"))
+        if p.ndim not in (3, 4):
+            raise InvalidInput(f"p has shape {p.shape}; expected axes [h, s, a, y] or [s, a, y]")
+        return Kernel.homogeneous(p, shape[0]) if p.ndim == 3 else Kernel(floats("p", p, "hsay"))
     if "p" in fields:
-        raise SpecError(f"given together with {_listed(sparse)}; the kernel must be given once", _place(file, "p"))
+        raise SpecError(f"given together with {', '.join(sparse)}; the kernel must be given once", f"{file}: p")
     data = floats("data", _numbers("data", _required(file, fields, "data")), "k")
     indices, indptr = (_integers(key, _required(file, fields, key)) for key in SPARSE[1:])
     return _sparse_kernel(data, indices, indptr, shape)
-
-
-def _dense_kernel(p: NDArray[Any], n_steps: int) -> Kernel:
-    if p.ndim not in (3, 4):
-        raise InvalidInput(f"p has shape {p.shape}; expected axes [h, s, a, y] or [s, a, y]")
-    return Kernel.homogeneous(p, n_steps) if p.ndim == 3 else Kernel(floats("p", p, "hsay"))
 
 
 def _sparse_kernel(
@@ -188,19 +183,11 @@ def _integers(key: str, value: Any) -> NDArray[np.int64]:
 
 def _required(file: Path, fields: Fields, key: str) -> Any:
     if key not in fields:
-        raise SpecError("is missing; a world needs costs, and p or data, indices, indptr", _place(file, key))
+        raise SpecError("is missing; a world needs costs, and p or data, indices, indptr", f"{file}: {key}")
     return fields[key]
 
 
 def _require_known(file: Path, keys: list[str]) -> None:
     for key in keys:
         if key not in KEYS:
-            raise SpecError(f"unknown key; known are {_listed(KEYS)}", _place(file, key))
-
-
-def _place(file: Path, key: str) -> str:
-    return f"{file}: {key}"
-
-
-def _listed(keys: tuple[str, ...] | list[str]) -> str:
-    return ", ".join(keys)
+            raise SpecError(f"unknown key; known are {', '.join(KEYS)}", f"{file}: {key}")

@@ -4,7 +4,7 @@
 (walls), and what follows a `terminated` entry means nothing: CliffWalking's goal has ordinary rows.
 """
 
-from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from amdp import registry
 from amdp.arrays import Bools, Floats, floats, require_distributions
 from amdp.errors import InvalidInput, MissingDependency
-from amdp.instances.base import Instance, costs_of_rewards, repeated, require_count
+from amdp.instances.base import Instance, costs_of_rewards, repeated, require_counts
 from amdp.model.transitions import SparseKernel
 
 Terminal = Literal["absorb", "restart"]
@@ -34,21 +34,18 @@ def from_gymnasium(env: Any, horizon: int, terminal: Terminal = "absorb") -> Ins
     `scale.original(total cost)`, and the cheapest policy has the greatest return. The absorbing state is therefore
     free only if no reward is above 0: in FrozenLake, where only the goal pays, a hole costs 1 a step.
     """
-    require_count("horizon", horizon)
+    require_counts(horizon=horizon)
     if terminal not in get_args(Terminal):
         raise InvalidInput(f"{terminal!r}; it must be 'absorb' or 'restart'", "terminal")
     if isinstance(env, str):
-        made = _make(env)
-        try:
+        with closing(_make(env)) as made:
             return from_gymnasium(made, horizon, terminal)
-        finally:
-            made.close()
     name = _name(env)
     table, start = _tables(name, env.unwrapped)
     absorbs = terminal == "absorb" and bool(table.ends.any())
-    rows = _absorbed(table) if absorbs else _restarted(table, start)
+    rows = _rows(table, start, absorbs)
     rewards = np.zeros((rows.shape[1], table.n_actions))
-    rewards[: table.n_states] = table.expected_rewards()
+    rewards[: table.n_states] = table.summed(table.chance * table.reward).reshape(table.n_states, table.n_actions)
     paid = np.append(table.reward[table.chance > 0], [0.0] if absorbs else [])
     costs, scale = costs_of_rewards(rewards, horizon, float(paid.max()), float(paid.min()))
     initial, n_steps = int(np.argmax(start)), horizon
@@ -71,34 +68,23 @@ class _Table:
     reward: Floats
     ends: Bools
 
-    def expected_rewards(self) -> Floats:
-        """The expected reward `[s, a]` of a pair."""
-        return self._summed(self.chance * self.reward).reshape(self.n_states, self.n_actions)
-
-    def going_on(self) -> Any:
-        """The entries that do not end the episode, `[s*a, y]`; repeated successors are summed."""
-        kept = ~self.ends
-        places = (self.pair[kept], self.successor[kept])
-        shape = (self.n_states * self.n_actions, self.n_states)
-        return scipy.sparse.coo_array((self.chance[kept], places), shape=shape).tocsr()
-
-    def ending(self) -> Any:
-        """The chance `[s*a, 1]` that the episode ends."""
-        return scipy.sparse.csr_array(self._summed(self.chance * self.ends)[:, None])
-
-    def _summed(self, weights: Floats) -> Floats:
+    def summed(self, weights: Floats) -> Floats:
+        """The sum of a weight of each entry over the entries of a pair, `[s*a]`."""
         return np.bincount(self.pair, weights, self.n_states * self.n_actions).astype(np.float64)
 
 
-def _absorbed(table: _Table) -> Any:
-    ended = scipy.sparse.csr_array(
-        (np.ones(table.n_actions), (np.arange(table.n_actions), np.full(table.n_actions, table.n_states)))
-    )
-    return scipy.sparse.vstack([scipy.sparse.hstack([table.going_on(), table.ending()]), ended], format="csr")
-
-
-def _restarted(table: _Table, start: Floats) -> Any:
-    return table.going_on() + table.ending() @ scipy.sparse.csr_array(start[None])
+def _rows(table: _Table, start: Floats, absorbs: bool) -> Any:
+    """Rows `[s*a, y]`; entries that end the episode lead to one more state that absorbs, or to the start."""
+    kept, shape = ~table.ends, (table.n_states * table.n_actions, table.n_states)
+    places = (table.pair[kept], table.successor[kept])
+    going_on = scipy.sparse.coo_array((table.chance[kept], places), shape=shape).tocsr()  # sums repeated successors
+    ending = scipy.sparse.csr_array(table.summed(table.chance * table.ends)[:, None])
+    if not absorbs:
+        return going_on + ending @ scipy.sparse.csr_array(start[None])
+    ended = np.zeros((table.n_actions, table.n_states + 1))
+    ended[:, -1] = 1.0
+    parts = [scipy.sparse.hstack([going_on, ending]), scipy.sparse.csr_array(ended)]
+    return scipy.sparse.vstack(parts, format="csr")
 
 
 def _with_draw(rows: Any, start: Floats, n_actions: int) -> Any:
@@ -148,28 +134,18 @@ def _tables(name: str, raw: Any) -> tuple[_Table, Floats]:
 
 def _flattened(name: str, p: Any) -> _Table:
     n_states, n_actions = len(p), len(p[0])
-    entries = list(_entries(name, p, n_actions))
-    pair, chance, successor, reward, ends = (np.array(column) for column in zip(*entries, strict=True))
-    outside = (successor < 0) | (successor >= n_states)
-    if outside.any():
-        i = int(np.argmax(outside))
-        s, a = divmod(int(pair[i]), n_actions)
-        raise InvalidInput(f"{name}: P[{s}][{a}] leads to state {successor[i]}; there are {n_states} states")
-    return _Table(
-        n_states,
-        n_actions,
-        pair.astype(np.int64),
-        chance.astype(np.float64),
-        successor.astype(np.int64),
-        reward.astype(np.float64),
-        ends.astype(bool),
-    )
-
-
-def _entries(name: str, p: Any, n_actions: int) -> Iterator[tuple[int, float, int, float, bool]]:
-    for s in range(len(p)):
+    for s in range(n_states):
         if len(p[s]) != n_actions:
             raise InvalidInput(f"{name}: P[{s}] has {len(p[s])} actions, P[0] has {n_actions}; all must have as many")
-        for a in range(n_actions):
-            for chance, successor, reward, ends in p[s][a]:
-                yield s * n_actions + a, chance, successor, reward, ends
+    pairs = range(n_states * n_actions)
+    entries = [(pair, *entry) for pair in pairs for entry in p[pair // n_actions][pair % n_actions]]
+    kinds = (np.int64, np.float64, np.int64, np.float64, np.bool_)
+    columns = zip(*entries, strict=True)
+    arrays: list[Any] = [np.array(column).astype(kind) for column, kind in zip(columns, kinds, strict=True)]
+    table = _Table(n_states, n_actions, *arrays)
+    outside = (table.successor < 0) | (table.successor >= n_states)
+    if outside.any():
+        i = int(np.argmax(outside))
+        s, a = divmod(int(table.pair[i]), n_actions)
+        raise InvalidInput(f"{name}: P[{s}][{a}] leads to state {table.successor[i]}; there are {n_states} states")
+    return table

@@ -20,12 +20,12 @@ from amdp.instances.base import (
     Instance,
     Seed,
     generator,
+    homogeneous,
     no_rows,
-    repeated,
-    require_count,
+    require_counts,
 )
 from amdp.losses import LossSequence
-from amdp.model.transitions import Kernel, require_dense
+from amdp.model.transitions import require_dense
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ def hidden_bandit(n_steps: int, n_arms: int, seed: Seed, corridor: int = 1) -> H
     diameter `2 corridor - 1`.
     """
     _require_arms(n_steps, n_arms)
-    require_count("corridor", corridor)
+    require_counts(corridor=corridor)
     p = _ways(n_arms, corridor)
     return _hidden("switching-bandit", p, n_steps, np.arange(n_arms), corridor * n_arms, generator(seed))
 
@@ -89,6 +89,9 @@ def easy_companion(hard: HardCase, seed: int) -> HardCase:
     return replace(hard, losses=honest, walk=np.zeros(steps))
 
 
+COMMUNICATING = (switching_bandit, switching_ring)
+
+
 def _hidden(
     name: str, p: Floats, n_steps: int, stays: NDArray[np.int64], price: int, rng: np.random.Generator
 ) -> HardCase:
@@ -101,13 +104,12 @@ def _hidden(
     where[0, arms, stays] = 1.0
     nominal = 1.0 - where / 2.0
     nominal[0, good, stays[good]] -= gap
-    world = Instance(name, Kernel.homogeneous(p, n_steps), repeated(nominal[0], n_steps))
+    world = homogeneous(name, p, nominal[0], n_steps)
     return HardCase(world, losses.wandering(nominal, walk, where), good, gap, walk)
 
 
 def _require_arms(n_steps: int, n_arms: int) -> None:
-    require_count("n_steps", n_steps, 2)
-    require_count("n_arms", n_arms, 2)
+    require_counts(2, n_steps=n_steps, n_arms=n_arms)
     if n_steps < n_arms:
         raise InvalidInput(f"{n_steps}; the bandit asks for at least as many as its {n_arms} arms", "n_steps")
 

@@ -1,53 +1,28 @@
 """The built-in worlds by short name: `build("river-swim", n_states=4)` is `river_swim(n_states=4)`."""
 
 from collections.abc import Callable
-from inspect import Parameter, Signature, signature
 from typing import Any
 
 from amdp import options, registry
 from amdp.errors import InvalidInput
+from amdp.instances import classic, communicating, hard, random_worlds
 from amdp.instances.base import Instance
-from amdp.instances.classic import forest, grid, lock, river_swim
-from amdp.instances.communicating import (
-    random_entered,
-    random_ergodic,
-    random_parked,
-    server_farm,
-    swinging_ring,
-    swinging_star,
-    waiting_ring,
-    waiting_star,
-)
-from amdp.instances.hard import switching_bandit, switching_ring
-from amdp.instances.operations import inventory, queue
-from amdp.instances.random_worlds import random_dense, random_layered, random_sparse, tiny
 from amdp.text import suggestion
 
-World = Callable[..., Instance]  # settings by keyword
+World = Callable[..., Instance]  # all of its parameters are settings, and have defaults
 
-EPISODIC = (tiny, river_swim, grid, lock, forest, random_dense, random_sparse, random_layered, inventory, queue)
-COMMUNICATING = (
-    random_parked,
-    random_entered,
-    server_farm,
-    waiting_ring,
-    swinging_ring,
-    waiting_star,
-    swinging_star,
-    random_ergodic,
-    switching_bandit,
-    switching_ring,
-)
+EPISODIC = (random_worlds.tiny, *classic.EPISODIC, *random_worlds.EPISODIC)  # the smallest first
+COMMUNICATING = (*communicating.COMMUNICATING, *random_worlds.COMMUNICATING, *hard.COMMUNICATING)
 
 
 def standard() -> dict[str, World]:
     """The functions that build worlds for episodes, by short name."""
-    return {_short_name(world): _by_keyword(world) for world in EPISODIC}
+    return {world.__name__.replace("_", "-"): world for world in EPISODIC}
 
 
 def continuing() -> dict[str, World]:
     """The functions that build worlds for an infinite horizon, by short name: homogeneous and communicating."""
-    return {_short_name(world): _by_keyword(world) for world in COMMUNICATING}
+    return {world.__name__.replace("_", "-"): world for world in COMMUNICATING}
 
 
 def build(name: str, **settings: Any) -> Instance:
@@ -64,23 +39,3 @@ def world(name: str) -> World:
     if name not in known:
         raise InvalidInput(f"no instance {name!r}; {suggestion(name, known)}known names: {', '.join(known)}")
     return known[name]
-
-
-def _short_name(world: World) -> str:
-    return world.__name__.replace("_", "-")
-
-
-def _by_keyword(world: World) -> World:
-    """The function with all of its parameters by keyword, as specs name them; a seed is a whole number there."""
-    parameters = {
-        name: parameter.replace(kind=Parameter.KEYWORD_ONLY) for name, parameter in signature(world).parameters.items()
-    }
-    if "seed" in parameters:
-        parameters["seed"] = parameters.pop("seed").replace(annotation=int)
-
-    def build_by_keyword(**settings: Any) -> Instance:
-        return world(**settings)
-
-    build_by_keyword.__signature__ = Signature(list(parameters.values()))  # type: ignore[attr-defined]
-    build_by_keyword.__doc__ = world.__doc__
-    return build_by_keyword

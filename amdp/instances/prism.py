@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 import scipy
@@ -11,20 +11,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from amdp.arrays import ROW_TOLERANCE, Floats, floats, require_index
 from amdp.errors import InvalidInput
-from amdp.instances.base import Instance, repeated, require_count
+from amdp.instances.base import Instance, repeated, require_counts
 from amdp.model.transitions import SparseKernel
 from amdp.regular_files import read_text
 from amdp.text import as_name
 
 HEADER = "a header of three counts: `states choices transitions`"
 TRANSITION = "`state choice next-state chance [action]`"
-
-
-class _Transition(NamedTuple):
-    state: int
-    choice: int
-    successor: int
-    chance: float
 
 
 def read_prism(path: str | PathLike[str], n_steps: int, initial: int = 0, costs: ArrayLike | None = None) -> Instance:
@@ -37,28 +30,20 @@ def read_prism(path: str | PathLike[str], n_steps: int, initial: int = 0, costs:
     `costs` `[s, a]` or `[h, s, a]` may be given. Without them a step costs 1 outside absorbing states (where every
     choice stays) and 0 in them: the total is the expected time to absorption, cut at `n_steps`.
     """
-    require_count("n_steps", n_steps)
+    require_counts(n_steps=n_steps)
     file = Path(path)
-    model = _parsed(file)
-    require_index("initial", initial, model.states)
-    actions = np.arange(model.counts.max())
-    choices = model.first[:, None] + np.where(actions < model.counts[:, None], actions, 0)  # [s, a]
-    rows = model.rows[choices.reshape(-1)]
+    counts, rows = _parsed(file)
+    require_index("initial", initial, len(counts))
+    actions = np.arange(counts.max())
+    choices = _first(counts)[:, None] + np.where(actions < counts[:, None], actions, 0)  # [s, a]
+    rows = rows[choices.reshape(-1)]
     table = _time_to_absorption(rows, choices.shape) if costs is None else costs
     nominal = repeated(table, n_steps) if np.ndim(table) == 2 else floats("costs", table, "hsa")
     return Instance(as_name(file.stem), SparseKernel.homogeneous(rows, n_steps), nominal, initial)
 
 
-class _Choices(NamedTuple):
-    """The rows of all choices, state by state."""
-
-    states: int
-    first: NDArray[np.int64]  # [s], the row of the first choice
-    counts: NDArray[np.int64]  # [s]
-    rows: Any  # CSR [choice, y]
-
-
-def _parsed(file: Path) -> _Choices:
+def _parsed(file: Path) -> tuple[NDArray[np.int64], Any]:
+    """The number of choices `[s]`, and the rows of all choices, state by state, as CSR `[choice, y]`."""
     try:
         text = read_text(file)
     except (OSError, UnicodeDecodeError) as problem:
@@ -68,14 +53,19 @@ def _parsed(file: Path) -> _Choices:
     read = [_transition(file, number, line, states) for number, line in lines]
     if len(read) != transitions:
         raise InvalidInput(f"{file}: the header announces {transitions} transitions, the file has {len(read)}")
-    counts = _counted(file, read, states)
+    state, choice, successor, chance = (np.array(column) for column in zip(*read, strict=True))
+    counts = _counted(file, state, choice, states)
     if counts.sum() != choices:
         raise InvalidInput(f"{file}: the header announces {choices} choices, the file has {counts.sum()}")
-    first = np.cumsum(counts) - counts
-    places = ([first[t.state] + t.choice for t in read], [t.successor for t in read])
-    rows = scipy.sparse.coo_array(([t.chance for t in read], places), shape=(choices, states)).tocsr()
-    _require_row_sums(file, rows, first)
-    return _Choices(states, first, counts, rows)
+    places = (_first(counts)[state] + choice, successor)
+    rows = scipy.sparse.coo_array((chance, places), shape=(choices, states)).tocsr()
+    _require_row_sums(file, rows, _first(counts))
+    return counts, rows
+
+
+def _first(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The row of the first choice of each state."""
+    return np.cumsum(counts) - counts
 
 
 def _meaningful(text: str) -> Iterator[tuple[int, str]]:
@@ -95,14 +85,15 @@ def _header(file: Path, number: int, line: str) -> list[int]:
     return counts
 
 
-def _transition(file: Path, number: int, line: str, states: int) -> _Transition:
+def _transition(file: Path, number: int, line: str, states: int) -> tuple[int, int, int, float]:
+    """State, choice, next state and chance."""
     words = line.split()
     if len(words) not in (4, 5) or not all(_is_count(word) for word in words[:3]):
         _refuse(file, number, line, TRANSITION)
     state, choice, successor = (int(word) for word in words[:3])
     if max(state, successor) >= states:
         _refuse(file, number, line, f"states between 0 and {states - 1}, as the header says")
-    return _Transition(state, choice, successor, _chance(file, number, line, words[3]))
+    return state, choice, successor, _chance(file, number, line, words[3])
 
 
 def _chance(file: Path, number: int, line: str, word: str) -> float:
@@ -116,17 +107,17 @@ def _chance(file: Path, number: int, line: str, word: str) -> float:
     return chance
 
 
-def _counted(file: Path, read: list[_Transition], states: int) -> NDArray[np.int64]:
+def _counted(file: Path, state: NDArray[np.int64], choice: NDArray[np.int64], states: int) -> NDArray[np.int64]:
     """The number of choices of each state; they must count from 0 without gaps."""
-    named: list[set[int]] = [set() for _ in range(states)]
-    for transition in read:
-        named[transition.state].add(transition.choice)
-    for state, choices in enumerate(named):
+    chosen: list[set[int]] = [set() for _ in range(states)]
+    for s, a in zip(state.tolist(), choice.tolist(), strict=True):
+        chosen[s].add(a)
+    for s, choices in enumerate(chosen):
         if not choices:
-            raise InvalidInput(f"{file}: state {state} has no choice; a deadlock needs a loop: `{state} 0 {state} 1`")
+            raise InvalidInput(f"{file}: state {s} has no choice; a deadlock needs a loop: `{s} 0 {s} 1`")
         if max(choices) != len(choices) - 1:
-            raise InvalidInput(f"{file}: state {state} has choices {sorted(choices)}; they must count from 0")
-    return np.array([len(choices) for choices in named])
+            raise InvalidInput(f"{file}: state {s} has choices {sorted(choices)}; they must count from 0")
+    return np.array([len(choices) for choices in chosen])
 
 
 def _require_row_sums(file: Path, rows: Any, first: NDArray[np.int64]) -> None:
@@ -144,9 +135,7 @@ def _time_to_absorption(rows: Any, shape: tuple[int, ...]) -> Floats:
     entries = rows.tocoo()
     stays = np.bincount(entries.row, entries.data * (entries.col == entries.row // shape[1]), rows.shape[0])
     moving = (stays.reshape(shape) < 1.0 - ROW_TOLERANCE).any(axis=1)
-    costs = np.zeros(shape)
-    costs[moving] = 1.0
-    return costs
+    return np.repeat(np.where(moving, 1.0, 0.0).reshape(-1, 1), shape[1], axis=1)
 
 
 def _is_count(word: str) -> bool:

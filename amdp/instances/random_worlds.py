@@ -1,4 +1,4 @@
-"""Random worlds: dense, sparse and layered; the same seed gives the same world."""
+"""Random worlds: dense, sparse, layered, and communicating for an infinite horizon; the same seed, the same world."""
 
 import numpy as np
 import scipy
@@ -6,8 +6,22 @@ from numpy.typing import NDArray
 
 from amdp.arrays import require_room
 from amdp.errors import InvalidInput
-from amdp.instances.base import USUAL_SEED, Instance, Seed, generator, repeated, require_count
+from amdp.instances.base import (
+    USUAL_SEED,
+    USUAL_STREAM,
+    Instance,
+    Seed,
+    dirichlet,
+    generator,
+    homogeneous,
+    repeated,
+    require_chances,
+    require_counts,
+)
+from amdp.model.chains import entrance
 from amdp.model.transitions import Kernel, SparseKernel, require_dense
+
+WAIT = 0
 
 
 def tiny(
@@ -25,11 +39,10 @@ def random_dense(
     All Dirichlet parameters equal `concentration`: 1 draws rows uniformly from the simplex, below 1 they lean to few
     states, above 1 to the uniform distribution.
     """
-    _require_sizes(n_steps=n_steps, n_states=n_states, n_actions=n_actions)
-    _require_concentration(concentration)
+    _require(concentration, n_steps=n_steps, n_states=n_states, n_actions=n_actions)
     require_dense(n_steps, n_states, n_actions)
     shape, rng = (n_steps, n_states, n_actions), generator(seed)
-    p = rng.dirichlet(np.full(n_states, concentration), size=shape)
+    p = dirichlet(rng, concentration, (*shape, n_states))
     return Instance("random-dense", Kernel(p), rng.random(shape))
 
 
@@ -41,13 +54,13 @@ def random_sparse(
     The chances of a row are uniform on the simplex; each cost `[s, a]` is uniform on [0, 1]. Garnet problems of
     Archibald, McKinnon and Thomas (1995), with costs on pairs.
     """
-    _require_sizes(n_steps=n_steps, n_states=n_states, n_actions=n_actions, n_successors=n_successors)
+    require_counts(n_steps=n_steps, n_states=n_states, n_actions=n_actions, n_successors=n_successors)
     if n_successors > n_states:
         raise InvalidInput(f"{n_successors}; it must be at most n_states = {n_states}", "n_successors")
     pairs, rng = n_states * n_actions, generator(seed)
     require_room("a sparse kernel", (n_states, n_actions, n_successors), 4)  # states and chances, drawn and kept
     successors = _distinct(pairs, n_successors, n_states, rng)
-    chances = rng.dirichlet(np.ones(n_successors), size=pairs)
+    chances = dirichlet(rng, 1.0, (pairs, n_successors))
     starts = np.arange(0, pairs * n_successors + 1, n_successors)
     matrix = scipy.sparse.csr_array((chances.reshape(-1), successors.reshape(-1), starts), shape=(pairs, n_states))
     costs = rng.random((n_states, n_actions))
@@ -65,8 +78,7 @@ def random_layered(
 
     The loop-free episodes of Neu, Gyorgy and Szepesvari (2010) and of O-REPS.
     """
-    _require_sizes(n_steps=n_steps, width=width, n_actions=n_actions)
-    _require_concentration(concentration)
+    _require(concentration, n_steps=n_steps, width=width, n_actions=n_actions)
     n_states, rng = 1 + (n_steps - 1) * width, generator(seed)
     require_dense(n_steps, n_states, n_actions)
     p = np.zeros((n_steps, n_states, n_actions, n_states))
@@ -76,8 +88,71 @@ def random_layered(
         size = layer.stop - layer.start
         costs[h, layer] = rng.random((size, n_actions))
         if h + 1 < n_steps:
-            p[h, layer, :, layers[h + 1]] = rng.dirichlet(np.full(width, concentration), size=(size, n_actions))
+            p[h, layer, :, layers[h + 1]] = dirichlet(rng, concentration, (size, n_actions, width))
     return Instance("random-layered", Kernel(p), costs)
+
+
+def random_parked(
+    n_steps: int = USUAL_STREAM,
+    n_states: int = 5,
+    n_actions: int = 3,
+    seed: Seed = USUAL_SEED,
+    concentration: float = 0.5,
+) -> Instance:
+    """A random communicating world; action 0 waits in state 0, the initial state.
+
+    All other rows are Dirichlet(`concentration`) with weight 0.9, and lead with 0.1 to the next state around. Costs
+    `[s, a]` are uniform on [0, 1].
+    """
+    _require(concentration, n_steps=n_steps, n_states=n_states, n_actions=n_actions)
+    if n_states > 1 and n_actions == 1:
+        raise InvalidInput("1; the state in which one can wait needs another action to leave it", "n_actions")
+    require_dense(1, n_states, n_actions)
+    rng, around = generator(seed), np.roll(np.eye(n_states), 1, axis=1)
+    p = 0.9 * dirichlet(rng, concentration, (n_states, n_actions, n_states)) + 0.1 * around[:, None]
+    p[0, WAIT] = np.eye(n_states)[0]
+    return homogeneous("random-parked", p, rng.random(p.shape[:2]), n_steps)
+
+
+def random_entered(
+    n_steps: int = USUAL_STREAM,
+    n_states: int = 5,
+    n_actions: int = 3,
+    seed: Seed = USUAL_SEED,
+    concentration: float = 0.5,
+) -> Instance:
+    """A `random_parked` world with an entrance: an initial state that leads to all others with equal chances, once."""
+    world = random_parked(n_steps, n_states, n_actions, seed, concentration)
+    kernel = entrance(world.kernel, np.full(n_states, 1.0 / n_states))
+    costs = np.vstack([world.costs[0], np.zeros((1, n_actions))])
+    return Instance("random-entered", kernel, repeated(costs, n_steps), initial=n_states)
+
+
+def random_ergodic(
+    n_steps: int = USUAL_STREAM,
+    n_states: int = 5,
+    n_actions: int = 3,
+    seed: Seed = USUAL_SEED,
+    contraction: float = 0.7,
+    concentration: float = 0.5,
+) -> Instance:
+    """A random ergodic world: with chance `1 - contraction` a step leads anywhere, whatever the action.
+
+    Rows are uniform with weight `1 - contraction` and Dirichlet(`concentration`) with the rest, so that two of them
+    are at most `contraction` apart, and every policy is in each state at least `(1 - contraction) / n_states` of the
+    steps. Costs `[s, a]` are uniform on [0, 1].
+    """
+    _require(concentration, n_steps=n_steps, n_states=n_states, n_actions=n_actions)
+    require_chances(contraction=contraction)
+    require_dense(1, n_states, n_actions)
+    rng = generator(seed)
+    p = contraction * dirichlet(rng, concentration, (n_states, n_actions, n_states))
+    p += (1.0 - contraction) / n_states
+    return homogeneous("random-ergodic", p, rng.random(p.shape[:2]), n_steps)
+
+
+EPISODIC = (random_dense, random_sparse, random_layered)
+COMMUNICATING = (random_parked, random_entered, random_ergodic)
 
 
 def _distinct(n_rows: int, n_chosen: int, size: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -91,11 +166,7 @@ def _distinct(n_rows: int, n_chosen: int, size: int, rng: np.random.Generator) -
     return chosen
 
 
-def _require_sizes(**sizes: int) -> None:
-    for name, size in sizes.items():
-        require_count(name, size)
-
-
-def _require_concentration(concentration: float) -> None:
+def _require(concentration: float, **counts: int) -> None:
+    require_counts(**counts)
     if not 0.0 < concentration < np.inf:
         raise InvalidInput(f"{concentration!r}; it must be finite and above 0", "concentration")

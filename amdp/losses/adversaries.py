@@ -1,4 +1,4 @@
-"""Adversaries: losses that are random, that switch, drift, swap, spike, lie, or move over a grid.
+"""Adversaries: losses that are random, that switch, drift, swap, spike, lie, move over a grid, or hide in a walk.
 
 Each formula gives the losses `l_k[h, s, a]` of round `k`. What is random depends on the seed and the round alone.
 Sequences are built from sequences: `bernoulli(swap(table, 10_000), seed)` is a swap seen through noise.
@@ -7,22 +7,14 @@ Sequences are built from sequences: `bernoulli(swap(table, 10_000), seed)` is a 
 from bisect import bisect_right
 from collections.abc import Iterable
 from functools import partial
-from itertools import accumulate, count
 from math import cos, pi, prod, sin
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from amdp.arrays import Floats, floats, located, require_whole
+from amdp.arrays import Floats, floats, require_finite, require_room, require_whole
 from amdp.errors import InvalidInput
-from amdp.losses.base import (
-    RULE,
-    CalledLosses,
-    CheckedLosses,
-    GeneratedLosses,
-    LossSequence,
-    round_rng,
-)
+from amdp.losses.base import CalledLosses, CheckedLosses, GeneratedLosses, LossSequence, require_losses, round_rng
 from amdp.model.segments import Shape
 
 
@@ -87,7 +79,9 @@ def swap(table: ArrayLike, rounds: int, first: int = 1, growth: float = 2.0) -> 
     require_whole("first", first, 1)
     _require(1 <= growth < np.inf, "growth", growth, "must be finite and at least 1")
     require_whole("rounds", rounds, 1)
-    ends = _phase_ends(rounds, first, growth)
+    ends = [first]
+    while ends[-1] < rounds:
+        ends.append(ends[-1] + int(min(first * growth ** len(ends), rounds)))
     return CalledLosses(rounds, losses.shape, partial(_swapped, (losses, 1.0 - losses), ends), name="swap")
 
 
@@ -110,20 +104,14 @@ def corrupted(base: LossSequence, budget: int, seed: int) -> CheckedLosses:
 
 def corrupted_at(base: LossSequence, chosen: Iterable[int]) -> CheckedLosses:
     """A sequence of which the `chosen` rounds show the opposite: `l_k = 1 - base_k`."""
-    lies = frozenset(chosen)
-    for k in sorted(lies):
+    flipped = frozenset(chosen)
+    for k in sorted(flipped):
         _require(0 <= k < len(base), "a corrupted round", k, f"must be between 0 and {len(base) - 1}")
-    return CalledLosses(len(base), base.shape, partial(_corrupted, base, lies), name="corrupted")
+    return CalledLosses(len(base), base.shape, partial(_corrupted, base, flipped), name="corrupted")
 
 
 def congestion(
-    table: ArrayLike,
-    rounds: int,
-    width: int,
-    height: int,
-    period: float,
-    radius: float = 1.0,
-    weight: float = 0.5,
+    table: ArrayLike, rounds: int, width: int, height: int, period: float, radius: float = 1.0, weight: float = 0.5
 ) -> CheckedLosses:
     """Congestion that moves over a grid whose state `y * width + x` is the cell `(x, y)`.
 
@@ -143,13 +131,48 @@ def congestion(
     return CalledLosses(rounds, losses.shape, crowd, name="congestion")
 
 
+def wandering(table: ArrayLike, walk: ArrayLike, where: ArrayLike | None = None) -> CheckedLosses:
+    """Losses that move together: `l_k = clip(table + walk_k where, 0, 1)` for a walk `[k]`; `where` is 1 if None.
+
+    Who stays at one place of `where` learns what the walk does, and nothing about the table.
+    """
+    fixed, moved = floats("table", table, "hsa"), floats("walk", walk, "k")
+    moves = np.ones(fixed.shape) if where is None else floats("where", where, "hsa")
+    if moves.shape != fixed.shape:
+        raise InvalidInput(f"where has shape {moves.shape}; the table has {fixed.shape}")
+    for name, array, axes in (("table", fixed, "hsa"), ("walk", moved, "k"), ("where", moves, "hsa")):
+        require_finite(name, array, axes)
+    steps, states, actions = fixed.shape
+    return CalledLosses(len(moved), (steps, states, actions), partial(_wandered, fixed, moved, moves), name="walk")
+
+
+def multi_scale_walk(n_steps: int, deviation: float, rng: np.random.Generator) -> Floats:
+    """`w_t = w_{parent(t)} + xi_t` for `t = 1 .. T` with normal `xi_t`; the parent clears the lowest bit of `t`.
+
+    The walk of Dekel et al. (2014), under which a small gap hides. Each value is a sum of at most `log2 T + 1` numbers,
+    and each step ends the reach of at most as many.
+    """
+    require_whole("n_steps", n_steps, 1)
+    require_room("a walk", (n_steps,), 4)
+    noise = deviation * rng.standard_normal(n_steps + 1)
+    walk = np.zeros(n_steps + 1)
+    for t, parent in enumerate(parents(n_steps), start=1):
+        walk[t] = walk[parent] + noise[t]
+    return walk[1:]
+
+
+def parents(n_steps: int) -> NDArray[np.int64]:
+    """The parent of each `t = 1 .. T`."""
+    times = np.arange(1, n_steps + 1)
+    return times & (times - 1)
+
+
 def _same(table: Floats, k: int) -> Floats:
     return table
 
 
 def _priced(table: Floats, period: float, amplitude: float, k: int) -> Floats:
-    price = (1.0 + amplitude * sin(2.0 * pi * k / period)) / (1.0 + amplitude)
-    return table * price
+    return table * ((1.0 + amplitude * sin(2.0 * pi * k / period)) / (1.0 + amplitude))
 
 
 def _uniform(shape: Shape, k: int, rng: np.random.Generator) -> Floats:
@@ -176,15 +199,6 @@ def _wave(table: Floats, phases: Floats, period: float, amplitude: float, k: int
     return _mixed(table, (1.0 + np.sin(2.0 * pi * (k / period + phases))) / 2.0, amplitude)
 
 
-def _phase_ends(rounds: int, first: int, growth: float) -> list[int]:
-    ends = []
-    for end in accumulate(int(min(first * growth**i, rounds)) for i in count()):
-        ends.append(end)
-        if end >= rounds:
-            break
-    return ends
-
-
 def _swapped(tables: tuple[Floats, Floats], ends: list[int], k: int) -> Floats:
     return tables[bisect_right(ends, k) % 2]
 
@@ -195,8 +209,8 @@ def _spiked(base: LossSequence, places: int, k: int, rng: np.random.Generator) -
     return losses
 
 
-def _corrupted(base: LossSequence, lies: frozenset[int], k: int) -> Floats:
-    return 1.0 - base[k] if k in lies else base[k]
+def _corrupted(base: LossSequence, flipped: frozenset[int], k: int) -> Floats:
+    return 1.0 - base[k] if k in flipped else base[k]
 
 
 def _crowded(table: Floats, size: tuple[int, int], period: float, radius: float, weight: float, k: int) -> Floats:
@@ -208,6 +222,11 @@ def _crowded(table: Floats, size: tuple[int, int], period: float, radius: float,
     return _mixed(table, crowd[:, None], weight)
 
 
+def _wandered(table: Floats, walk: Floats, where: Floats, k: int) -> Floats:
+    moved: Floats = np.clip(table + walk[k] * where, 0.0, 1.0)
+    return moved
+
+
 def _mixed(table: Floats, other: Floats, weight: float) -> Floats:
     # In this order rounding cannot leave [0, 1]: (1 - weight) + weight is at most 1 in floating point too.
     mixture: Floats = (1.0 - weight) * table + weight * other
@@ -216,10 +235,7 @@ def _mixed(table: Floats, other: Floats, weight: float) -> Floats:
 
 def _table(table: ArrayLike) -> Floats:
     losses = np.array(floats("table", table, "hsa"), order="C")
-    bad = ~((losses >= 0.0) & (losses <= 1.0))
-    if bad.any():
-        place = np.unravel_index(int(np.argmax(bad)), bad.shape)
-        raise InvalidInput(f"table{located('hsa', place)} = {float(losses[place])!r}; {RULE}")
+    require_losses(losses[None], name="table")
     losses.flags.writeable = False
     return losses
 

@@ -27,23 +27,18 @@ class LossSequence(Protocol):
     @property
     def shape(self) -> Shape:
         """Steps, states, actions."""
-        ...
 
     def __len__(self) -> int:
         """The number of rounds."""
-        ...
 
     def __getitem__(self, k: int, /) -> Floats:
         """The losses `[h, s, a]` of round `k`; not to be changed."""
-        ...
 
     def __iter__(self) -> Iterator[Floats]:
         """The losses of all rounds, one after the other."""
-        ...
 
     def batch(self, low: int, high: int) -> Floats:
         """The losses `[n, h, s, a]` of the rounds `low .. high - 1`; not to be changed."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -82,7 +77,6 @@ class CheckedLosses(ABC):
         return (self[k] for k in range(self.rounds))
 
     def batch(self, low: int, high: int) -> Floats:
-        """The losses `[n, h, s, a]` of the rounds `low .. high - 1`."""
         require_block(low, high, self.rounds)
         block = np.empty((high - low, *self.shape))
         for k in range(low, high):
@@ -108,7 +102,6 @@ class FixedLosses(CheckedLosses):
         object.__setattr__(self, "shape", array.shape[1:])
 
     def table(self, k: int) -> Floats:
-        """The losses of round `k`."""
         losses: Floats = self.array[k]
         return losses
 
@@ -117,7 +110,6 @@ class FixedLosses(CheckedLosses):
         return self.table(k)
 
     def batch(self, low: int, high: int) -> Floats:
-        """The losses `[n, h, s, a]` of the rounds `low .. high - 1`, without a copy."""
         require_block(low, high, self.rounds)
         return self.array[low:high]
 
@@ -133,7 +125,6 @@ class CalledLosses(CheckedLosses):
     name: str = field(default="", kw_only=True)
 
     def table(self, k: int) -> ArrayLike:
-        """What the function returns for round `k`."""
         return self.call(k)
 
 
@@ -154,7 +145,6 @@ class GeneratedLosses(CheckedLosses):
         require_whole("seed", self.seed, 0)
 
     def table(self, k: int) -> ArrayLike:
-        """What the function makes of the round's generator."""
         return self.make(k, round_rng(self.seed, self.stream, k))
 
 
@@ -180,15 +170,14 @@ def _hashed(seed: int, stream: str) -> int:
     return int(np.random.SeedSequence(seed, spawn_key=tuple(stream.encode())).generate_state(1, np.uint64)[0])
 
 
-def require_losses(block: Floats, first: int = 0) -> None:
+def require_losses(block: Floats, first: int = 0, name: str = "") -> None:
     """Refuse the first entry of `[k, h, s, a]` that is not in [0, 1]; the block begins with round `first`."""
     if block.min() >= 0.0 and block.max() <= 1.0:  # false with a NaN as well
         return
-    for k, losses in enumerate(block, start=first):
-        bad = ~((losses >= 0.0) & (losses <= 1.0))
-        if bad.any():
-            place = np.unravel_index(int(np.argmax(bad)), bad.shape)
-            raise InvalidInput(f"round {k}: loss{located('hsa', place)} = {float(losses[place])!r}; {RULE}")
+    bad = ~((block >= 0.0) & (block <= 1.0))
+    k, *place = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    label = name or f"round {first + k}: loss"
+    raise InvalidInput(f"{label}{located('hsa', place)} = {float(block[(k, *place)])!r}; {RULE}")
 
 
 def _require_round(k: object, rounds: int) -> None:

@@ -13,7 +13,6 @@ from amdp.arrays import Floats, floats
 from amdp.errors import InvalidInput
 from amdp.losses import adversaries
 from amdp.losses.base import CalledLosses, CheckedLosses, LossSequence, round_rng
-from amdp.losses.random_walks import multi_scale_walk, wandering
 from amdp.model.segments import Shape
 from amdp.text import suggestion
 
@@ -153,12 +152,7 @@ def _corrupted(task: LossTask, *, budget: int | None = None) -> LossSequence:
 
 
 def _congestion(
-    task: LossTask,
-    *,
-    width: int | None = None,
-    period: float | None = None,
-    radius: float = 1.0,
-    weight: float = 0.5,
+    task: LossTask, *, width: int | None = None, period: float | None = None, radius: float = 1.0, weight: float = 0.5
 ) -> LossSequence:
     """A crowd that moves over a grid of states `y * width + x`, usually the squarest, four times around."""
     states = task.shape[1]
@@ -170,17 +164,17 @@ def _congestion(
 
 def _walk(task: LossTask, *, deviation: float | None = None) -> LossSequence:
     """The costs between 1/4 and 3/4, all moved by one walk on many scales; it usually stays within these quarters."""
-    return wandering(0.25 + task.table / 2.0, _many_scales(task, deviation))
+    return adversaries.wandering(0.25 + task.table / 2.0, _many_scales(task, deviation))
 
 
 def _hidden_walk(task: LossTask, *, deviation: float | None = None) -> LossSequence:
     """The costs, those below 1 moved by one walk on many scales: the hard case, with the `switching-` worlds."""
-    return wandering(task.table, _many_scales(task, deviation), task.table < 1.0)
+    return adversaries.wandering(task.table, _many_scales(task, deviation), task.table < 1.0)
 
 
 def _many_scales(task: LossTask, deviation: float | None) -> Floats:
     usual = 1.0 / (9.0 * log2(max(2, task.rounds)))
-    return multi_scale_walk(task.rounds, _or(deviation, usual), round_rng(task.seed, "walk", 0))
+    return adversaries.multi_scale_walk(task.rounds, _or(deviation, usual), round_rng(task.seed, "walk", 0))
 
 
 def _or(value: Any, usual: Any) -> Any:

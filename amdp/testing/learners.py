@@ -19,7 +19,7 @@ from amdp.arrays import Policies
 from amdp.errors import AmdpError
 from amdp.game import delays
 from amdp.game.arenas import Arena, Continuing, Episodic, Stepwise
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.seeding import Streams
 from amdp.instances import waiting_ring
 from amdp.losses import uniform
@@ -177,7 +177,7 @@ def _require_policy(sample: _Sample, policy: Policies) -> None:
 def _policies(sample: _Sample) -> Policies:
     """The policies `[k, ...]` of the first rounds of a run."""
     rounds = min(sample.game.rounds, EPISODES)
-    played = play(sample.game, sample.learner, sample.domain, Streams.from_seed(3), rounds)
+    played = play_rounds(sample.game, sample.learner, sample.domain, Streams.from_seed(3), rounds)
     return np.stack([round_played.policy for round_played in played])
 
 

@@ -23,7 +23,7 @@ from amdp.algorithms.streams.epochs import FtplTuning, HedgeTuning, hedge_infini
 from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.algorithms.task import EpochSetup, Task
 from amdp.game.delays import Delays
-from amdp.game.loop import play
+from amdp.game.loop import play_rounds
 from amdp.game.regret import Regret, measure
 from amdp.model.confidence import BernsteinBox, Radius
 from amdp.oracles.base import PlanningOracle
@@ -69,7 +69,7 @@ class Parts:
     ftpl_stream: type[FtplTuning] = FtplTuning
     hedge_stream: type[HedgeTuning] = HedgeTuning
     stream: Callable[[Task], EpochSetup] = hedge_infinite_renewed  # Hedge in epochs of an infinite horizon, as printed
-    play: Callable[..., Any] = play  # an iterator over `Round`
+    play: Callable[..., Any] = play_rounds  # an iterator over `Round`
     measure: Callable[..., Regret] = measure
 
     def ftpl(self, rate: float, limit: int) -> Ftpl:

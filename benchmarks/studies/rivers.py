@@ -11,9 +11,9 @@ from amdp import losses
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.arrays import Floats
 from amdp.errors import EmptyConfidenceSet
+from amdp.game.arenas import Evolving
 from amdp.game.dynamic_regret import DynamicRegret, measure_dynamic
-from amdp.game.evolving import Evolving
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
@@ -108,7 +108,7 @@ class Swim:
             tables = FixedLosses(np.stack([game.table(k) for k in range(first, last)]))
             domain = _told(self.learner, speeds, first)
             learner = Ftpl.tuned(domain, last - first, shared=True, multiplier=MULTIPLIER)
-            for one in play(ArenaGame(arena(speeds[first:last]), tables), learner, domain, streams):
+            for one in play_rounds(ArenaGame(arena(speeds[first:last]), tables), learner, domain, streams):
                 yield replace(one, k=first + one.k)
 
 

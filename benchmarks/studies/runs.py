@@ -14,7 +14,7 @@ from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl
 from amdp.game import delays
 from amdp.game.arenas import Episodic
 from amdp.game.delays import Delays
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -85,9 +85,9 @@ def executed(run: Run) -> Result:
     told = _told(run, world)
     total = late.total_within if run.told_of_delay else 0
     learner = LEARNERS[run.noise].tuned(told, run.rounds, total, shared=run.shared, multiplier=run.multiplier)
-    watched = Watched(play(game, learner, told, Streams.from_seed(run.seed)), told)
+    watched = Watched(play_rounds(game, learner, told, Streams.from_seed(run.seed)), told)
     regret = measure(game, watched, checkpoints=[run.rounds])
-    return Result(run, float(regret.low[-1]), late.total_within, watched.cut, float(regret.seconds[-1]))
+    return Result(run, float(regret.low[-1]), late.total_within, watched.cut, float(regret.learner_seconds[-1]))
 
 
 def _told(run: Run, world: Instance) -> MarkovPolicies:

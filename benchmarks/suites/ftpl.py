@@ -18,7 +18,7 @@ from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, PerturbedLeader
 from amdp.arrays import Floats
 from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.kernels.layout import lanes
@@ -103,10 +103,10 @@ def long_run(effort: Effort) -> Rows:
     game = ArenaGame(Episodic(kernel), losses.named("bernoulli", SMALL, rounds, SEED, rng.random(SMALL)))
     domain = MarkovPolicies(kernel)
     learner = Ftpl.tuned(domain, rounds, shared=True)
-    list(islice(play(game, learner, domain, Streams.from_seed(0)), 50))
+    list(islice(play_rounds(game, learner, domain, Streams.from_seed(0)), 50))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = perf_counter()
-    regret = measure(game, play(game, learner, domain, Streams.from_seed(0)), checkpoints=[rounds])
+    regret = measure(game, play_rounds(game, learner, domain, Streams.from_seed(0)), checkpoints=[rounds])
     seconds = perf_counter() - began
     grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
     note = f"regret {regret.low[-1]:.0f}, {regret.trials[-1] / rounds:.0f} trials a round, {grown:.0f} MB more memory"
@@ -144,7 +144,7 @@ def _round(kernel: Kernel, shared: bool, rounds: int = ROUNDS) -> Call:
 
 
 def _played(game: ArenaGame, learner: Ftpl, domain: MarkovPolicies) -> int:
-    return sum(one.trials for one in play(game, learner, domain, Streams.from_seed(SEED)))
+    return sum(one.trials for one in play_rounds(game, learner, domain, Streams.from_seed(SEED)))
 
 
 def _kernels_alone(kernel: Kernel, learner: Ftpl, tables: Floats) -> Call:

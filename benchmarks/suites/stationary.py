@@ -17,7 +17,7 @@ from amdp.algorithms.streams.epochs import FtplTuning
 from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.arrays import Costs, Floats
 from amdp.game.arenas import Continuing
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
 from amdp.model.domains import Domain
@@ -182,7 +182,7 @@ def ftpl_run(effort: Effort) -> Rows:
     tables = np.random.default_rng(SEED).random((steps, 1, 6, 3))
     game = ArenaGame(Continuing(entry, tuning.length), FixedLosses(tables), feedback=learner.feedback)
     began = process_time()
-    rounds = list(play(game, learner, game.arena.domain, Streams.from_seed(1)))
+    rounds = list(play_rounds(game, learner, game.arena.domain, Streams.from_seed(1)))
     seconds = process_time() - began
     trials = sum(one.trials for one in rounds)
     note = f"{len(rounds)} epochs, {trials} trials, {sum(clock.spent) / seconds:.0%} of the time in the oracle"

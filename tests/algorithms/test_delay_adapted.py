@@ -20,7 +20,7 @@ from amdp.algorithms.named import learner
 from amdp.arrays import Floats
 from amdp.game import delays
 from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
 from amdp.verification.stability import first_leads
@@ -98,7 +98,7 @@ def test_a_game_with_delays_is_that_of_a_loop_by_hand() -> None:
     late = delays.recorded(rng.integers(0, 6, size=rounds))
     game = ArenaGame(Episodic(kernel), FixedLosses(tables), late)
     recipe = DelayAdaptedFtpl(Laplace(0.5), DelayAdaptedResampling(limit))
-    played = list(play(game, recipe, domain, Streams.from_seed(4)))
+    played = list(play_rounds(game, recipe, domain, Streams.from_seed(4)))
 
     luck = Streams.from_seed(4).learner
     seed, planner = int(luck.integers(2**63)), recipe.start(domain, np.random.default_rng(0)).planner
@@ -140,7 +140,7 @@ def test_it_learns_over_a_box() -> None:
     kernel, shape = Kernel(rng.dirichlet(np.ones(2), size=(2, 2, 2))), (2, 2, 2)
     domain = MarkovPolicies(BernsteinBox.vacuous(shape, Radius.paper(shape, 20, scale=0.01)))
     game = ArenaGame(Episodic(kernel), FixedLosses(rng.random((20, *shape))), delays.fixed(20, 3))
-    played = list(play(game, learner("ftpl-delay-adapted", domain, 20, 60), domain, Streams.from_seed(1)))
+    played = list(play_rounds(game, learner("ftpl-delay-adapted", domain, 20, 60), domain, Streams.from_seed(1)))
     assert sum(one.arrived for one in played) == 17
     assert any(one.rebuilt for one in played)
 

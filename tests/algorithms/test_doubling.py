@@ -19,7 +19,7 @@ from amdp.algorithms.task import Recipe
 from amdp.game import delays
 from amdp.game.arenas import Episodic
 from amdp.game.delays import Delays
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
 from amdp.model.domains import Domain
@@ -69,7 +69,7 @@ def lives(wrapper: Any, game: ArenaGame, domain: MarkovPolicies) -> list[Life]:
             seen[-1] = wrapper.learn(life, feedback)
             return seen[-1]
 
-    list(play(game, Watched(), domain, Streams.from_seed(1)))
+    list(play_rounds(game, Watched(), domain, Streams.from_seed(1)))
     return seen
 
 
@@ -157,8 +157,8 @@ def test_without_delay_the_first_life_never_ends_and_plays_as_the_learner_inside
     game, domain = world(25)
     seen = lives(UnknownDelay(Maker()), game, domain)
     assert {life.number for life in seen} == {0}
-    wrapped = list(play(game, UnknownDelay(Maker()), domain, Streams.from_seed(1)))
-    plain = list(play(game, Maker()(domain, 1), domain, Streams.from_seed(1)))
+    wrapped = list(play_rounds(game, UnknownDelay(Maker()), domain, Streams.from_seed(1)))
+    plain = list(play_rounds(game, Maker()(domain, 1), domain, Streams.from_seed(1)))
     for one, other in zip(wrapped, plain, strict=True):
         assert_array_equal(one.policy, other.policy)
         assert one.paid == other.paid
@@ -168,7 +168,7 @@ def test_full_information_can_be_doubled_too() -> None:
     game, domain = world(15)
     wrapper = UnknownRounds(follow_the_perturbed_leader, feedback=FullInformation)
     full = ArenaGame(game.arena, game.losses, feedback=FullInformation)
-    assert len(list(play(full, wrapper, domain, Streams.from_seed(1)))) == 15
+    assert len(list(play_rounds(full, wrapper, domain, Streams.from_seed(1)))) == 15
 
 
 @pytest.mark.parametrize("kind", [UnknownRounds, UnknownDelay])

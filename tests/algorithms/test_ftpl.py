@@ -29,7 +29,7 @@ from amdp.algorithms.ftpl.perturbed_leader import (
 )
 from amdp.arrays import Costs, Floats
 from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
@@ -191,7 +191,7 @@ def test_second_arm_of_a_bandit_game_follows_the_law_of_counts_and_noise() -> No
         expected += 0.5 * chance * arm_chances(total, "laplace")
     game = ArenaGame(Episodic(Kernel(np.ones((1, 1, 2, 1)))), FixedLosses(np.broadcast_to(losses, (2, 1, 1, 2))))
     learner = Ftpl(Laplace(RATE), GeometricResampling(limit))
-    second = [list(play(game, learner, bandit(2), Streams.from_seed(i)))[1].segment.actions[0] for i in range(n)]
+    second = [list(play_rounds(game, learner, bandit(2), Streams.from_seed(i)))[1].segment.actions[0] for i in range(n)]
     assert stats.binomtest(int(np.sum(second)), n, expected[1] / expected.sum()).pvalue > 1e-7
     assert stats.binomtest(int(np.sum(second)), n, 0.5).pvalue < 1e-4, "a learner that learns nothing would pass"
 
@@ -369,7 +369,7 @@ def run(oracle: Any, rounds: int, limit: int) -> list[Round]:
     game = ArenaGame(Episodic(kernel), FixedLosses(rng.random((rounds, *shape))))
     domain = MarkovPolicies(kernel)
     learner = replace(Ftpl.tuned(domain, rounds, oracle=oracle), estimator=SharedResampling(limit))
-    return list(play(game, learner, domain, Streams.from_seed(9)))
+    return list(play_rounds(game, learner, domain, Streams.from_seed(9)))
 
 
 # The slower solvers of two packages play fewer rounds: their models are those of the faster ones.
@@ -416,7 +416,7 @@ def test_a_policy_that_is_only_feasible_is_not_played() -> None:
     domain = domain_of((2, 2, 2))
     assert isinstance(domain.dynamics, Kernel)
     game = ArenaGame(Episodic(domain.dynamics), FixedLosses(np.ones((3, 2, 2, 2))))
-    rounds: Iterator[Round] = play(game, Ftpl.tuned(domain, 3, oracle=Hasty()), domain, Streams.from_seed(1))
+    rounds: Iterator[Round] = play_rounds(game, Ftpl.tuned(domain, 3, oracle=Hasty()), domain, Streams.from_seed(1))
     with pytest.raises(Unsolved, match="feasible"):
         next(rounds)
 

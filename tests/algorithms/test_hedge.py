@@ -34,7 +34,7 @@ from amdp.algorithms.hedge import Hedge, Mixture, WeightedPolicies, count_polici
 from amdp.arrays import Floats
 from amdp.game import delays
 from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.model.domains import Domain
@@ -286,14 +286,14 @@ def test_regret_stays_below_its_bound(kind: str, delay: int) -> None:
     late = delays.fixed(K, delay)
     learner = getattr(Hedge, kind)(domain, K, late.total_within)
     game, _ = game_of(learner, late)
-    regret = measure(game, play(game, learner, domain, Streams.from_seed(1)), checkpoints=[K])
+    regret = measure(game, play_rounds(game, learner, domain, Streams.from_seed(1)), checkpoints=[K])
     bound = learner.bound(domain, K, late.total_within)
     assert bound is not None
     assert regret.low[-1] < bound.total
     assert (bound.waiting > 0) == (delay > 0)
     if not delay:
         idle = replace(learner, rate=1e-12)
-        lazy = measure(game, play(game, idle, domain, Streams.from_seed(1)), checkpoints=[K])
+        lazy = measure(game, play_rounds(game, idle, domain, Streams.from_seed(1)), checkpoints=[K])
         assert lazy.low[-1] > bound.total
 
 
@@ -301,8 +301,8 @@ def test_a_box_that_holds_one_kernel_plays_like_the_kernel() -> None:
     learner = Hedge(0.05, ImplicitExploration(0.05))
     game, world = game_of(learner)
     box = MarkovPolicies(BernsteinBox.exactly(world.kernel), world.initial)
-    known = [one.policy for one in play(game, learner, world.domain, Streams.from_seed(1), rounds=100)]
-    boxed = [one.policy for one in play(game, learner, box, Streams.from_seed(1), rounds=100)]
+    known = [one.policy for one in play_rounds(game, learner, world.domain, Streams.from_seed(1), rounds=100)]
+    boxed = [one.policy for one in play_rounds(game, learner, box, Streams.from_seed(1), rounds=100)]
     assert_array_equal(known, boxed)
 
 
@@ -310,7 +310,10 @@ def test_without_delay_delay_adapted_plays_like_implicit_exploration() -> None:
     game, world = game_of(Hedge(0.05, ImplicitExploration(0.05)))
     told_nothing = MarkovPolicies(BernsteinBox.vacuous(world.shape, Radius.paper(world.shape, K, scale=0.03)))
     runs = [
-        [one.policy for one in play(game, Hedge(0.05, kind(0.05)), told_nothing, Streams.from_seed(2), rounds=60)]
+        [
+            one.policy
+            for one in play_rounds(game, Hedge(0.05, kind(0.05)), told_nothing, Streams.from_seed(2), rounds=60)
+        ]
         for kind in (ImplicitExploration, DelayAdapted)
     ]
     assert_array_equal(runs[0], runs[1])

@@ -39,7 +39,7 @@ from amdp.algorithms.task import Task
 from amdp.arrays import Floats
 from amdp.game import delays
 from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -421,7 +421,7 @@ def test_a_run_keeps_its_rounds_up_to_the_failure() -> None:
     rounds: list[Round] = []
 
     def playing() -> None:
-        for one in play(game, MirrorDescent(0.2, ImportanceWeighting(), oracle), domain, Streams.from_seed(1)):
+        for one in play_rounds(game, MirrorDescent(0.2, ImportanceWeighting(), oracle), domain, Streams.from_seed(1)):
             rounds.append(one)
             oracle.fails.extend([True] if one.k == 6 else [])
 
@@ -456,7 +456,7 @@ def test_newton_and_cvxpy_play_the_same_game(rounds: int) -> None:
     for name in ("newton", "cvxpy"):
         learner = o_reps(Task(domain, rounds, projection=name))
         game, _ = tiny_game(rounds, learner)
-        played.append(list(play(game, learner, domain, Streams.from_seed(1))))
+        played.append(list(play_rounds(game, learner, domain, Streams.from_seed(1))))
     for one, other in zip(*played, strict=True):
         assert_allclose(one.policy, other.policy, atol=1e-4)
         assert_array_equal(one.segment.states, other.segment.states)
@@ -469,12 +469,12 @@ def test_regret_stays_below_its_bound(name: str) -> None:
     learner = recipe(name, domain, rounds)
     assert isinstance(learner, MirrorDescent)
     game, _ = tiny_game(rounds, learner)
-    regret = measure(game, play(game, learner, domain, Streams.from_seed(1)), checkpoints=[rounds])
+    regret = measure(game, play_rounds(game, learner, domain, Streams.from_seed(1)), checkpoints=[rounds])
     bound = learner.bound(domain, rounds)
     assert bound is not None
     assert regret.low[-1] < bound.total
     idle = replace(learner, rate=1e-12)
-    lazy = measure(game, play(game, idle, domain, Streams.from_seed(1)), checkpoints=[rounds])
+    lazy = measure(game, play_rounds(game, idle, domain, Streams.from_seed(1)), checkpoints=[rounds])
     assert lazy.low[-1] > bound.total
 
 
@@ -487,7 +487,7 @@ def test_learners_of_unknown_transitions_do_better_than_their_start(name: str) -
     for multiplier in (0.0, 4.0):
         learner = recipe(name, domain, rounds, multiplier=multiplier)
         game, _ = tiny_game(rounds, learner)
-        run = play(game, learner, domain, Streams.from_seed(1))
+        run = play_rounds(game, learner, domain, Streams.from_seed(1))
         regrets.append(measure(game, run, checkpoints=[rounds]).low[-1])
     assert regrets[1] < 0.7 * regrets[0]
 
@@ -499,7 +499,7 @@ def test_regret_grows_like_the_square_root_of_the_rounds() -> None:
     for rounds in counts:
         learner = o_reps(Task(domain, rounds))
         game, _ = tiny_game(rounds, learner)
-        runs = [play(game, learner, domain, Streams.from_seed(seed)) for seed in range(4)]
+        runs = [play_rounds(game, learner, domain, Streams.from_seed(seed)) for seed in range(4)]
         means.append(np.mean([measure(game, run, checkpoints=[rounds]).low[-1] for run in runs]))
     slope = np.polyfit(np.log(counts), np.log(means), 1)[0]
     assert 0.35 < slope < 0.65

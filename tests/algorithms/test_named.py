@@ -22,7 +22,7 @@ from amdp.algorithms.task import Task
 from amdp.experiments.match import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.seeding import Streams
 from amdp.model.l1_ball import L1Ball
 
@@ -50,7 +50,7 @@ def test_every_learner_plays(name: str, domain: MarkovPolicies) -> None:
     player = learner(name, domain, K, total_delay=10)
     adversary = losses.named("bernoulli", WORLD.shape, K, 1, WORLD.costs)
     game = ArenaGame(Episodic(WORLD.kernel, WORLD.initial), adversary, None, player.feedback)
-    for one in play(game, player, domain, Streams.from_seed(1), rounds=4):
+    for one in play_rounds(game, player, domain, Streams.from_seed(1), rounds=4):
         assert one.policy.shape == WORLD.shape
         assert np.allclose(one.policy.sum(axis=-1), 1.0)
 

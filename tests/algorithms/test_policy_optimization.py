@@ -43,7 +43,7 @@ from amdp.cli import app
 from amdp.game import delays
 from amdp.game.arenas import Episodic
 from amdp.game.delays import Delays
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
@@ -410,7 +410,7 @@ def bandit_game(rounds: int, feedback: type, gap: float = 0.5) -> ArenaGame:
 
 
 def regret_of(learner: PolicyOptimization, game: ArenaGame, domain: Domain, seed: int = 1) -> float:
-    played = play(game, learner, domain, Streams.from_seed(seed))
+    played = play_rounds(game, learner, domain, Streams.from_seed(seed))
     return float(measure(game, played, checkpoints=[game.rounds]).low[-1])
 
 
@@ -480,7 +480,7 @@ def test_the_same_seed_plays_the_same_game_to_the_last_bit(name: str) -> None:
     learner = recipe(name, told, 40)
     adversary = losses.named("bernoulli", world.shape, 40, 1, world.costs)
     game = ArenaGame(Episodic(world.kernel, world.initial), adversary, delays.fixed(40, 2), learner.feedback)
-    runs = [list(play(game, learner, told, Streams.from_seed(7))) for _ in range(2)]
+    runs = [list(play_rounds(game, learner, told, Streams.from_seed(7))) for _ in range(2)]
     for one, other in zip(*runs, strict=True):
         assert_array_equal(one.policy, other.policy)
         assert_array_equal(one.segment.states, other.segment.states)
@@ -491,7 +491,7 @@ def test_learners_that_start_again_keep_what_the_critic_kept(wrapper: Any) -> No
     told, kernel = narrowing(), kernel_of()
     wrapped = wrapper(lambda domain, guess: delayed_oppo(Task(domain, guess, guess)), first=4)
     game = ArenaGame(Episodic(kernel), FixedLosses(tables_of(SHAPE, 20)), delays.fixed(20, 2))
-    assert len(list(play(game, wrapped, told, Streams.from_seed(1)))) == 20
+    assert len(list(play_rounds(game, wrapped, told, Streams.from_seed(1)))) == 20
     life = wrapped.start(told, np.random.default_rng(0))
     segment = Segment(np.zeros(3, int), np.zeros(3, int))
     assert isinstance(wrapped.weigh(life, segment, np.random.default_rng(0)), KeptWeights)
@@ -633,7 +633,7 @@ def test_feedback_of_another_kind_is_refused() -> None:
     told = MarkovPolicies(kernel_of())
     game = ArenaGame(Episodic(kernel_of()), FixedLosses(tables_of(SHAPE, 5)))
     with pytest.raises(InvalidInput, match="needs FullInformation"):
-        play(game, delayed_oppo_full(Task(told, 5)), told, Streams.from_seed(1))
+        play_rounds(game, delayed_oppo_full(Task(told, 5)), told, Streams.from_seed(1))
 
 
 @pytest.mark.parametrize("rate", [-1.0, np.nan, np.inf])

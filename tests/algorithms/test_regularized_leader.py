@@ -20,7 +20,7 @@ from amdp.algorithms.task import Task
 from amdp.arrays import Floats
 from amdp.game import delays
 from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
 from amdp.model.domains import Domain
@@ -45,7 +45,7 @@ def learned(learner: MeasureLearner, domain: Domain, tables: Floats) -> TiltedMe
 
 def played(learner: MeasureLearner, domain: Domain, late: delays.Delays | None = None) -> Floats:
     game = ArenaGame(Episodic(kernel_of()), FixedLosses(np.random.default_rng(3).random((40, *SHAPE))), late)
-    return np.array([one.policy for one in play(game, learner, domain, Streams.from_seed(1))])
+    return np.array([one.policy for one in play_rounds(game, learner, domain, Streams.from_seed(1))])
 
 
 @pytest.mark.parametrize("delay", [0, 4])

@@ -17,7 +17,7 @@ from amdp.algorithms.bounds import ftpl_bound
 from amdp.algorithms.named import learner
 from amdp.cli import app
 from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 
@@ -44,7 +44,7 @@ def test_the_numbers_are_those_of_the_same_game_in_python() -> None:
     answer = played("tiny", "--episodes", "40", "--seed", "3")
     world = instances.build("tiny")
     game = ArenaGame(Episodic(world.kernel, world.initial), losses.named("bernoulli", world.shape, 40, 3, world.costs))
-    expected = measure(game, play(game, learner("ftpl", world.domain, 40), world.domain, Streams.from_seed(3)))
+    expected = measure(game, play_rounds(game, learner("ftpl", world.domain, 40), world.domain, Streams.from_seed(3)))
     assert answer["regret"] == expected.low[-1]
     assert answer["trials"] == expected.trials[-1]
     assert answer["oracle_calls"] == answer["trials"] + 40

@@ -122,7 +122,7 @@ def test_the_comparator_finds_the_best_policy_in_hindsight() -> None:
     match = arrange(run(game, "hedge-infinite", epochs=5))
     assert match.game.comparator == Enumeration(limit=100)
     found = match.measure(match.play(1), log_checkpoints(match.rounds))
-    exact = bind("enumeration", match.played.arena.domain).minimize(match.world.costs[None])
+    exact = bind("enumeration", match.played.arena.domain).minimize(match.game.world.costs[None])
     assert found.best[-1] == pytest.approx(float(exact.objective[0]))
 
 

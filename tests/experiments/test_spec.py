@@ -274,7 +274,7 @@ WRONG: list[tuple[str, str, str]] = [
     (
         game_of('instance = { name = "tiny", states = 3 }\nepisodes = 9'),
         "games[1].instance.states",
-        "unknown key; did you mean 'n_states'? known keys: n_steps, n_states, n_actions, concentration, seed",
+        "unknown key; did you mean 'n_states'? known keys: n_steps, n_states, n_actions, seed, concentration",
     ),
     (
         game_of('instance = { name = "tiny", n_states = [3, "four"] }\nepisodes = 9'),

@@ -18,7 +18,7 @@ from amdp.algorithms.streams.switching import Epoch, PolicySwitching
 from amdp.arrays import Policies
 from amdp.game import delays
 from amdp.game.arenas import Continuing, Episodic
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -35,7 +35,7 @@ def game_of(length: int = 20, steps: int = STEPS, **settings: Any) -> tuple[Aren
 
 
 def rounds_of(game: ArenaGame, domain: Domain, learner: Any, seed: int = 1) -> list[Round]:
-    return list(play(game, learner, domain, Streams.from_seed(seed)))
+    return list(play_rounds(game, learner, domain, Streams.from_seed(seed)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,9 +133,9 @@ def test_full_information_is_the_table_of_the_epoch_and_no_other_step() -> None:
 def test_the_arena_draws_the_same_luck_for_everyone() -> None:
     game, domain = game_of()
     streams = Streams.from_seed(5), Streams.from_seed(5)
-    list(play(game, Listener(), domain, streams[0]))
+    list(play_rounds(game, Listener(), domain, streams[0]))
     learner = Ftpl(Laplace(0.5), SharedResampling(4), TryAll())
-    list(play(game, learner, domain, streams[1]))
+    list(play_rounds(game, learner, domain, streams[1]))
     assert streams[0].arena.random() == streams[1].arena.random()
 
 
@@ -143,7 +143,7 @@ def test_a_run_can_stop_early_and_repeats_itself() -> None:
     game, domain = game_of()
     learner = Ftpl(Laplace(0.5), SharedResampling(4), TryAll())
     whole = rounds_of(game, domain, learner)
-    part = list(play(game, learner, domain, Streams.from_seed(1), rounds=2))
+    part = list(play_rounds(game, learner, domain, Streams.from_seed(1), rounds=2))
     for a, b in zip(whole, part, strict=False):
         assert_array_equal(a.policy, b.policy)
         assert_array_equal(a.segment.states, b.segment.states)
@@ -238,10 +238,10 @@ def test_losses_must_have_a_table_for_each_step() -> None:
 def test_the_learner_must_be_told_stationary_policies() -> None:
     game, domain = game_of()
     with pytest.raises(InvalidInput, match="Continuing plays StationaryPolicies; the learner is told MarkovPolicies"):
-        play(game, Listener(), MarkovPolicies(domain.dynamics), Streams.from_seed(1))
+        play_rounds(game, Listener(), MarkovPolicies(domain.dynamics), Streams.from_seed(1))
     episodes = ArenaGame(Episodic(domain.dynamics), FixedLosses(np.zeros((2, *domain.shape))))
     with pytest.raises(InvalidInput, match="Episodic plays MarkovPolicies; the learner is told StationaryPolicies"):
-        play(episodes, Listener(), domain, Streams.from_seed(1))
+        play_rounds(episodes, Listener(), domain, Streams.from_seed(1))
 
 
 @pytest.mark.parametrize("length", [0, -3, 2.5])

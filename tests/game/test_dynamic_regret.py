@@ -13,10 +13,9 @@ from worlds import all_policies, plain_values, random_rows, seeds
 from amdp import InvalidInput, Kernel, MarkovPolicies
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.arrays import Floats
-from amdp.game.arenas import Episodic, Stepwise
+from amdp.game.arenas import Episodic, Evolving, Stepwise
 from amdp.game.dynamic_regret import best_each_round, best_sequences, interval_costs, measure_dynamic
-from amdp.game.evolving import Evolving
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -99,7 +98,7 @@ def test_static_regret_is_that_of_measure_and_more_changes_cost_the_learner() ->
     domain = played.arena.domain
 
     def rounds() -> Iterator[Round]:
-        return play(played, Ftpl.tuned(domain, ROUNDS), domain, Streams.from_seed(1))
+        return play_rounds(played, Ftpl.tuned(domain, ROUNDS), domain, Streams.from_seed(1))
 
     found = measure_dynamic(played, rounds(), EDGES)
     assert_allclose(found.static, measure(played, rounds(), checkpoints=[ROUNDS]).low[-1])
@@ -111,7 +110,7 @@ def test_static_regret_is_that_of_measure_and_more_changes_cost_the_learner() ->
 
 def test_the_learner_is_charged_under_the_kernel_of_each_round() -> None:
     played, domain = game(3, seed=5), game(3, seed=5).arena.domain
-    rounds = list(play(played, Ftpl.tuned(domain, ROUNDS), domain, Streams.from_seed(1)))
+    rounds = list(play_rounds(played, Ftpl.tuned(domain, ROUNDS), domain, Streams.from_seed(1)))
     every, costs = all_policies(SHAPE), all_costs(played)
     which = [int((every == one.policy.argmax(axis=2)).all(axis=(1, 2)).argmax()) for one in rounds]
     assert_allclose(measure_dynamic(played, rounds, EDGES).paid, costs[which, np.arange(ROUNDS)].sum())
@@ -121,7 +120,7 @@ def test_what_cannot_be_measured_is_refused() -> None:
     played, domain = game(2), game(2).arena.domain
     learner = Ftpl.tuned(domain, ROUNDS)
     with pytest.raises(InvalidInput, match="3 rounds were played; the comparators play all 12"):
-        measure_dynamic(played, play(played, learner, domain, Streams.from_seed(1), rounds=3), EDGES)
+        measure_dynamic(played, play_rounds(played, learner, domain, Streams.from_seed(1), rounds=3), EDGES)
     for edges in ([0, 5], [1, ROUNDS], [0, 3, 3, ROUNDS]):
         with pytest.raises(InvalidInput, match="edges must increase from 0 to 12"):
             interval_costs(played, edges)

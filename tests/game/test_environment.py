@@ -19,7 +19,7 @@ from amdp.errors import InvalidInput
 from amdp.game import delays
 from amdp.game.arenas import Continuing, Episodic
 from amdp.game.environment import AdversaryEnv, make, regret_of
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.model.transitions import SingleKernel
@@ -95,7 +95,7 @@ def test_a_learner_meets_the_same_rounds_inside_and_outside() -> None:
     learner = Ftpl.tuned(game.arena.domain, ROUNDS, shared=True)
     env = AdversaryEnv(game)
     env.reset(seed=3)
-    for one in play(game, learner, game.arena.domain, Streams.from_seed(3)):
+    for one in play_rounds(game, learner, game.arena.domain, Streams.from_seed(3)):
         states, _, total = acts(env, one.policy, np.full(SHAPE[0], 0.5))  # its policies are deterministic
         assert states == one.segment.states.tolist()
         assert -total == pytest.approx(one.paid)
@@ -161,7 +161,7 @@ def test_a_seed_decides_everything() -> None:
 def test_the_regret_of_paid_losses_is_the_measured_one() -> None:
     game = game_of(dense())
     learner = Ftpl.tuned(game.arena.domain, ROUNDS, shared=True)
-    rounds = list(play(game, learner, game.arena.domain, Streams.from_seed(3)))
+    rounds = list(play_rounds(game, learner, game.arena.domain, Streams.from_seed(3)))
     inside = measure(game, rounds, checkpoints=[10, ROUNDS])
     outside = regret_of(game, [one.paid for one in rounds], checkpoints=[10, ROUNDS])
     assert np.array_equal(outside.rounds, inside.rounds)

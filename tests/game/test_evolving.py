@@ -7,10 +7,9 @@ from worlds import plain_values, random_rows
 
 from amdp import InvalidInput, Kernel, MarkovPolicies
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
-from amdp.game.arenas import Arena, Episodic
+from amdp.game.arenas import Arena, Episodic, Evolving
 from amdp.game.delays import fixed
-from amdp.game.evolving import Evolving
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -31,7 +30,7 @@ def tables(seed: int = 2) -> FixedLosses:
 
 def rounds(arena: Arena) -> list[Round]:
     domain = MarkovPolicies(arena.kernel, arena.initial)
-    return list(play(ArenaGame(arena, tables()), Ftpl.tuned(domain, ROUNDS), domain, Streams.from_seed(3)))
+    return list(play_rounds(ArenaGame(arena, tables()), Ftpl.tuned(domain, ROUNDS), domain, Streams.from_seed(3)))
 
 
 def test_one_kernel_all_the_time_is_the_episodic_arena() -> None:
@@ -75,7 +74,7 @@ def test_sums_of_losses_are_refused_where_kernels_change() -> None:
     arena = Evolving(kernels(2), np.arange(ROUNDS) % 2)
     game, domain = ArenaGame(arena, tables()), arena.domain
     with pytest.raises(InvalidInput, match=r"measure with amdp\.game\.dynamic_regret"):
-        measure(game, play(game, Ftpl.tuned(domain, ROUNDS), domain, Streams.from_seed(1)))
+        measure(game, play_rounds(game, Ftpl.tuned(domain, ROUNDS), domain, Streams.from_seed(1)))
 
 
 def test_what_does_not_fit_is_refused() -> None:

@@ -22,7 +22,7 @@ from amdp.arrays import Floats, Policies
 from amdp.game import delays
 from amdp.game.arenas import Episodic
 from amdp.game.delays import Delays
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.rounds import Round, Timing
 from amdp.game.seeding import Streams
 from amdp.losses import CalledLosses, FixedLosses
@@ -105,7 +105,7 @@ def test_feedback_of_round_k_is_used_from_round_k_plus_its_delay_plus_one_on(lat
             diary.append(distribution.drawn)
             return distribution
 
-    rounds = list(play(game, Watched(recorder.log), domain, Streams.from_seed(1)))
+    rounds = list(play_rounds(game, Watched(recorder.log), domain, Streams.from_seed(1)))
     for k, known in enumerate(diary[0]):
         assert sorted(known) == [j for j, d in enumerate(late) if j + d + 1 <= k]
     told = [entry for entry in recorder.log if isinstance(entry, Bandit)]
@@ -123,14 +123,14 @@ def test_feedback_of_round_k_is_used_from_round_k_plus_its_delay_plus_one_on(lat
 def test_weights_are_drawn_before_the_dynamics_narrow_and_before_anything_is_learned() -> None:
     game, domain = world(3)
     recorder = Recorder()
-    list(play(game, recorder, domain, Streams.from_seed(1)))
+    list(play_rounds(game, recorder, domain, Streams.from_seed(1)))
     kinds = [entry if isinstance(entry, str) else "learn" for entry in recorder.log]
     assert kinds == ["start", *["weigh", "observe", "learn"] * 3]
 
 
 def test_paid_is_the_sum_of_the_losses_that_were_met() -> None:
     game, domain = world(20)
-    for one in play(game, Ftpl.tuned(domain, 20), domain, Streams.from_seed(1)):
+    for one in play_rounds(game, Ftpl.tuned(domain, 20), domain, Streams.from_seed(1)):
         table = game.losses[one.k]
         met = [table[h, s, a] for h, (s, a) in enumerate(zip(one.segment.states, one.segment.actions, strict=True))]
         assert one.paid == pytest.approx(sum(met))
@@ -165,34 +165,34 @@ def by_hand(game: ArenaGame, learner: Any, domain: MarkovPolicies, streams: Stre
 @pytest.mark.parametrize("name", ["ftpl", "shared", "literal"])
 def test_delays_of_zero_change_nothing(name: str) -> None:
     game, domain = world()
-    undelayed = list(play(game, learners(domain)[name], domain, Streams.from_seed(3)))
+    undelayed = list(play_rounds(game, learners(domain)[name], domain, Streams.from_seed(3)))
     zero = replace(game, delays=delays.none(40))
-    same(undelayed, list(play(zero, learners(domain)[name], domain, Streams.from_seed(3))))
+    same(undelayed, list(play_rounds(zero, learners(domain)[name], domain, Streams.from_seed(3))))
     same(undelayed, list(by_hand(game, learners(domain)[name], domain, Streams.from_seed(3))))
     late = replace(game, delays=delays.fixed(40, 1))
-    delayed = list(play(late, learners(domain)[name], domain, Streams.from_seed(3)))
+    delayed = list(play_rounds(late, learners(domain)[name], domain, Streams.from_seed(3)))
     assert any(one.paid != other.paid for one, other in zip(undelayed, delayed, strict=True))
 
 
 @pytest.mark.parametrize("name", ["ftpl", "shared", "literal"])
 def test_the_same_seed_gives_the_same_game_and_another_seed_another(name: str) -> None:
     game, domain = world()
-    first, again = (list(play(game, learners(domain)[name], domain, Streams.from_seed(3))) for _ in range(2))
+    first, again = (list(play_rounds(game, learners(domain)[name], domain, Streams.from_seed(3))) for _ in range(2))
     same(first, again)
-    other = list(play(game, learners(domain)[name], domain, Streams.from_seed(4)))
+    other = list(play_rounds(game, learners(domain)[name], domain, Streams.from_seed(4)))
     assert any(one.paid != two.paid for one, two in zip(first, other, strict=True))
 
 
 def test_a_shorter_game_is_the_beginning_of_a_longer_one() -> None:
     game, domain = world(delays=delays.uniform(40, 0, 9, np.random.default_rng(2)))
     learner = Ftpl.tuned(domain, 40)
-    whole = list(play(game, learner, domain, Streams.from_seed(3)))
-    same(list(play(game, learner, domain, Streams.from_seed(3), rounds=25)), whole[:25])
+    whole = list(play_rounds(game, learner, domain, Streams.from_seed(3)))
+    same(list(play_rounds(game, learner, domain, Streams.from_seed(3), rounds=25)), whole[:25])
 
 
 def test_learners_that_have_acted_alike_in_a_round_are_in_the_same_state() -> None:
     game, domain = world(100)
-    games = [list(play(game, one, domain, Streams.from_seed(3))) for one in learners(domain).values()]
+    games = [list(play_rounds(game, one, domain, Streams.from_seed(3))) for one in learners(domain).values()]
     compared = 0
     for rounds in zip(*games, strict=True):
         for one, other in pairwise(rounds):
@@ -213,7 +213,7 @@ def test_dense_and_sparse_arenas_give_the_same_game(seed: int) -> None:
     for kernel in kinds:
         domain = MarkovPolicies(kernel)
         games.append(
-            list(play(ArenaGame(Episodic(kernel), losses), Ftpl.tuned(domain, 20), domain, Streams.from_seed(1)))
+            list(play_rounds(ArenaGame(Episodic(kernel), losses), Ftpl.tuned(domain, 20), domain, Streams.from_seed(1)))
         )
     same(*games)
 
@@ -254,7 +254,7 @@ def test_with_full_information_a_box_that_holds_one_kernel_plays_as_the_kernel()
     game, domain = world(60, feedback=FullInformation)
     box = MarkovPolicies(BernsteinBox.exactly(game.arena.kernel))
     learner = follow_the_perturbed_leader(domain, 60)
-    same(*(list(play(game, learner, told, Streams.from_seed(2))) for told in (domain, box)))
+    same(*(list(play_rounds(game, learner, told, Streams.from_seed(2))) for told in (domain, box)))
 
 
 def test_the_box_of_the_learner_counts_every_move_once() -> None:
@@ -270,7 +270,7 @@ def test_the_box_of_the_learner_counts_every_move_once() -> None:
 
     vacuous = MarkovPolicies(BernsteinBox.vacuous(SHAPE, Radius(1.0, 1.0, 1.0)))
     watched = Watched(Laplace(1.0), SharedResampling(4))
-    rounds = list(play(game, watched, vacuous, Streams.from_seed(2)))
+    rounds = list(play_rounds(game, watched, vacuous, Streams.from_seed(2)))
     expected = np.zeros((*SHAPE, SHAPE[1]))
     for one, box in zip(rounds, boxes, strict=True):
         for h in range(SHAPE[0] - 1):
@@ -289,7 +289,7 @@ def test_more_rounds_than_losses_are_refused() -> None:
     game, domain = world(5)
     for rounds in (6, 0, -1):
         with pytest.raises(InvalidInput, match=f"rounds = {rounds}; the losses have 5 rounds"):
-            started(play(game, Ftpl.tuned(domain, 5), domain, Streams.from_seed(1), rounds=rounds))
+            started(play_rounds(game, Ftpl.tuned(domain, 5), domain, Streams.from_seed(1), rounds=rounds))
 
 
 def test_delays_of_the_wrong_length_are_refused() -> None:
@@ -306,19 +306,21 @@ def test_losses_of_another_shape_are_refused() -> None:
 def test_a_learner_that_needs_more_than_the_game_tells_is_refused() -> None:
     game, domain = world(5)
     with pytest.raises(InvalidInput, match="Ftpl needs FullInformation; the game tells Bandit"):
-        started(play(game, Ftpl(Laplace(1.0), WholeTable()), domain, Streams.from_seed(1)))
+        started(play_rounds(game, Ftpl(Laplace(1.0), WholeTable()), domain, Streams.from_seed(1)))
     with pytest.raises(InvalidInput, match="Ftpl needs Bandit; the game tells FullInformation"):
-        started(play(replace(game, feedback=FullInformation), Ftpl.tuned(domain, 5), domain, Streams.from_seed(1)))
+        started(
+            play_rounds(replace(game, feedback=FullInformation), Ftpl.tuned(domain, 5), domain, Streams.from_seed(1))
+        )
 
 
 def test_a_learner_that_was_told_of_another_world_is_refused() -> None:
     game, domain = world(5)
     other = MarkovPolicies(random_kernel("dense", (3, 2, 2), np.random.default_rng(0)))
     with pytest.raises(InvalidInput, match="the learner's domain has shape"):
-        started(play(game, Ftpl.tuned(other, 5), other, Streams.from_seed(1)))
+        started(play_rounds(game, Ftpl.tuned(other, 5), other, Streams.from_seed(1)))
     moved = replace(domain, initial=1)
     with pytest.raises(InvalidInput, match="the learner starts in state 1, the arena in 0"):
-        started(play(game, Ftpl.tuned(moved, 5), moved, Streams.from_seed(1)))
+        started(play_rounds(game, Ftpl.tuned(moved, 5), moved, Streams.from_seed(1)))
 
 
 def test_a_loss_out_of_range_stops_the_game_before_the_learner_meets_it() -> None:
@@ -329,7 +331,7 @@ def test_a_loss_out_of_range_stops_the_game_before_the_learner_meets_it() -> Non
 
     game, domain = world(8)
     recorder = Recorder()
-    rounds = play(replace(game, losses=CalledLosses(8, SHAPE, call)), recorder, domain, Streams.from_seed(1))
+    rounds = play_rounds(replace(game, losses=CalledLosses(8, SHAPE, call)), recorder, domain, Streams.from_seed(1))
     played = [next(rounds).k for _ in range(4)]
     with pytest.raises(InvalidInput, match=r"round 4: loss\[h=1, s=2, a=0\] = 1.5"):
         next(rounds)
@@ -341,10 +343,10 @@ def test_a_loss_out_of_range_stops_the_game_before_the_learner_meets_it() -> Non
 def test_a_game_that_is_left_early_has_told_all_its_rounds() -> None:
     game, domain = world(40)
     learner = Ftpl(Laplace(1.0), GeometricResampling(3))
-    rounds = play(game, learner, domain, Streams.from_seed(1))
+    rounds = play_rounds(game, learner, domain, Streams.from_seed(1))
     first = [next(rounds) for _ in range(7)]
     rounds.close()  # type: ignore[attr-defined]
-    same(first, list(play(game, learner, domain, Streams.from_seed(1), rounds=7)))
+    same(first, list(play_rounds(game, learner, domain, Streams.from_seed(1), rounds=7)))
 
 
 # --- games of other people ---
@@ -376,7 +378,7 @@ class Foreign:
 def test_losses_of_somebody_else_are_refused_in_their_round_with_the_place(wrong: float) -> None:
     game, domain = world()
     foreign = replace(game, losses=Foreign(wrong))
-    rounds = play(foreign, Ftpl.tuned(domain, 40), domain, Streams.from_seed(1))
+    rounds = play_rounds(foreign, Ftpl.tuned(domain, 40), domain, Streams.from_seed(1))
     for _ in range(7):
         next(rounds)
     with pytest.raises(InvalidInput, match=r"round 7|k=7"):
@@ -387,7 +389,7 @@ def test_delays_may_be_a_list_and_games_of_the_wrong_parts_are_refused() -> None
     game, domain = world()
     listed: Any = [2] * 40
     told = [replace(game, delays=late) for late in (delays.fixed(40, 2), listed)]
-    same(*(list(play(one, Ftpl.tuned(domain, 40), domain, Streams.from_seed(3))) for one in told))
+    same(*(list(play_rounds(one, Ftpl.tuned(domain, 40), domain, Streams.from_seed(3))) for one in told))
     wrong: list[Any] = [{"losses": [np.zeros(SHAPE)]}, {"delays": [-1] * 40}, {"delays": [1.5] * 40}]
     for parts in wrong:
         with pytest.raises(InvalidInput):
@@ -398,13 +400,13 @@ def test_delays_may_be_a_list_and_games_of_the_wrong_parts_are_refused() -> None
             Episodic(kernel, initial)
     for learner, rounds in (("ftpl", 3), (Ftpl.tuned(domain, 40), 2.5)):
         with pytest.raises(InvalidInput):
-            play(game, learner, domain, Streams.from_seed(1), rounds)  # type: ignore[arg-type]
+            play_rounds(game, learner, domain, Streams.from_seed(1), rounds)  # type: ignore[arg-type]
 
 
 def test_feedback_that_would_come_after_the_end_is_not_kept() -> None:
     game, domain = world()
     late = replace(game, delays=delays.fixed(40, 1000))
-    rounds = play(late, Ftpl.tuned(domain, 40), domain, Streams.from_seed(1))
+    rounds = play_rounds(late, Ftpl.tuned(domain, 40), domain, Streams.from_seed(1))
     for _ in range(30):
         next(rounds)
     assert not rounds.gi_frame.f_locals["waiting"]  # type: ignore[attr-defined]
@@ -427,4 +429,4 @@ def test_a_distribution_that_does_not_count_its_oracle_calls_is_refused() -> Non
     kernel = Kernel(np.ones((1, 1, 2, 1)))
     game, learner = ArenaGame(Episodic(kernel), FixedLosses(np.zeros((1, 1, 1, 2)))), cast(Any, Speechless())
     with pytest.raises(InvalidInput, match="Silent does not count its oracle_calls"):
-        list(play(game, learner, game.arena.domain, Streams.from_seed(1)))
+        list(play_rounds(game, learner, game.arena.domain, Streams.from_seed(1)))

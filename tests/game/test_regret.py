@@ -16,7 +16,7 @@ from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl
 from amdp.arrays import Floats
 from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import BLOCK, log_checkpoints, measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -32,7 +32,7 @@ def world(rounds: int, seed: int = 1) -> tuple[ArenaGame, MarkovPolicies]:
 
 
 def rounds_of(game: ArenaGame, domain: MarkovPolicies, seed: int = 1) -> list[Round]:
-    return list(play(game, Ftpl.tuned(domain, len(game.losses)), domain, Streams.from_seed(seed)))
+    return list(play_rounds(game, Ftpl.tuned(domain, len(game.losses)), domain, Streams.from_seed(seed)))
 
 
 def expected_loss(domain: MarkovPolicies, policy: Floats, table: Floats) -> float:
@@ -63,7 +63,7 @@ def test_regret_is_that_of_brute_force_after_every_round() -> None:
     assert_array_equal(regret.trials, np.cumsum([one.trials for one in rounds]))
     assert all(one.plans == one.trials + 1 for one in rounds)
     assert_array_equal(regret.oracle_calls, np.cumsum([one.plans for one in rounds]))
-    assert_allclose(regret.seconds, np.cumsum([one.seconds for one in rounds]))
+    assert_allclose(regret.learner_seconds, np.cumsum([one.seconds for one in rounds]))
     assert (regret.high >= regret.low - 1e-9).all()
     assert_allclose(regret.high, regret.low, atol=1e-9)
 
@@ -87,7 +87,7 @@ def test_checkpoints_are_rows_of_the_whole_curve_across_blocks(rounds: int) -> N
     some = measure(game, iter(played), checkpoints=chosen)
     assert len(whole.rounds) == rounds
     assert_array_equal(some.rounds, chosen)
-    for name in ("paid", "best", "best_bound", "trials", "oracle_calls", "seconds"):
+    for name in ("paid", "best", "best_bound", "trials", "oracle_calls", "learner_seconds"):
         assert_allclose(getattr(some, name), getattr(whole, name)[chosen - 1], rtol=1e-12)
     total = np.sum([game.losses[k] for k in range(rounds)], axis=0)
     assert whole.best[-1] == pytest.approx(cheapest(domain, total))
@@ -162,7 +162,9 @@ def bandit_regret(kind: type[Ftpl], rounds: int, seed: int) -> Floats:
     losses = FixedLosses(np.broadcast_to(np.array([0.6, 0.4]), (rounds, 1, 1, 2)))
     game = ArenaGame(Episodic(kernel), losses)
     tuned = kind.tuned(domain, rounds, shared=True)
-    return measure(game, play(game, tuned, domain, Streams.from_seed(seed)), checkpoints=[rounds // 2, rounds]).low
+    return measure(
+        game, play_rounds(game, tuned, domain, Streams.from_seed(seed)), checkpoints=[rounds // 2, rounds]
+    ).low
 
 
 def test_fresh_noise_settles_on_the_better_arm_and_literal_noise_goes_on_paying() -> None:

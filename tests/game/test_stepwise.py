@@ -16,7 +16,7 @@ from amdp.algorithms.named import learner
 from amdp.arrays import Floats, Policies
 from amdp.game.arenas import Stepwise
 from amdp.game.delays import recorded
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -73,7 +73,7 @@ class Listener:
 
 
 def rounds_of(game: ArenaGame, player: Any = None, seed: int = 1) -> list[Round]:
-    return list(play(game, player or Listener(), game.arena.domain, Streams.from_seed(seed)))
+    return list(play_rounds(game, player or Listener(), game.arena.domain, Streams.from_seed(seed)))
 
 
 def path_of(game: ArenaGame, player: Any = None) -> list[int]:
@@ -160,7 +160,7 @@ def test_the_arena_draws_the_same_luck_for_everyone() -> None:
     for player, feedback in ((Listener(), Bandit), ("mdp-exp3", Bandit), ("mdp-e", FullInformation)):
         game, streams = game_of(50, feedback=feedback), Streams.from_seed(5)
         who = learner(player, game.arena.domain, 50) if isinstance(player, str) else player
-        list(play(game, who, game.arena.domain, streams))
+        list(play_rounds(game, who, game.arena.domain, streams))
         ends.append(streams.arena.random())
     assert len(set(ends)) == 1
 
@@ -218,7 +218,7 @@ def test_regret_is_that_of_a_plain_loop(initial: int) -> None:
 def test_a_run_can_stop_early_and_repeats_itself() -> None:
     game = game_of(40)
     whole = rounds_of(game)
-    part = list(play(game, Listener(), game.arena.domain, Streams.from_seed(1), rounds=7))
+    part = list(play_rounds(game, Listener(), game.arena.domain, Streams.from_seed(1), rounds=7))
     assert [one.paid for one in part] == [one.paid for one in whole[:7]]
 
 
@@ -243,12 +243,12 @@ def test_wrong_players_are_refused() -> None:
     game, streams = game_of(10), Streams.from_seed(1)
     kernel = game.arena.kernel
     with pytest.raises(InvalidInput, match="Stepwise plays StationaryPolicies"):
-        play(game, Listener(), MarkovPolicies(kernel), streams)
+        play_rounds(game, Listener(), MarkovPolicies(kernel), streams)
     with pytest.raises(InvalidInput, match="starts in state 1"):
-        play(game, Listener(), StationaryPolicies(kernel, 1), streams)
+        play_rounds(game, Listener(), StationaryPolicies(kernel, 1), streams)
     with pytest.raises(InvalidInput, match="needs FullInformation"):
-        play(game, Listener(feedback=FullInformation), game.arena.domain, streams)
+        play_rounds(game, Listener(feedback=FullInformation), game.arena.domain, streams)
     with pytest.raises(InvalidInput, match="rounds = 11"):
-        play(game, Listener(), game.arena.domain, streams, rounds=11)
+        play_rounds(game, Listener(), game.arena.domain, streams, rounds=11)
     with pytest.raises(InvalidInput, match=r"policy has shape \(10, 3, 2\)"):
-        next(play(game, Listener(policy=np.full((10, 3, 2), 0.5)), game.arena.domain, streams))
+        next(play_rounds(game, Listener(policy=np.full((10, 3, 2), 0.5)), game.arena.domain, streams))

@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from amdp import InvalidInput, instances
 from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.instances import Instance
-from amdp.losses.random_walks import multi_scale_walk, parents
+from amdp.losses.adversaries import multi_scale_walk, parents
 from amdp.model import connectivity
 
 

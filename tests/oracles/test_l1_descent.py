@@ -28,7 +28,7 @@ from amdp.algorithms.occupancy.recipes import uc_o_reps
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats
 from amdp.game.arenas import Episodic
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.seeding import Streams
 from amdp.model.l1_ball import L1Ball
 from amdp.oracles.projection.l1_descent import L1Descent, _L1Projector, nearest_rows
@@ -125,7 +125,7 @@ def test_uc_o_reps_learns_in_epochs() -> None:
     game = ArenaGame(Episodic(world.kernel, world.initial), adversary, None, FullInformation)
     domain = MarkovPolicies(L1Ball.vacuous(world.shape, rounds), world.initial)
     learner = uc_o_reps(Task(domain, rounds))
-    policies = np.array([one.policy for one in play(game, learner, domain, Streams.from_seed(1))])
+    policies = np.array([one.policy for one in play_rounds(game, learner, domain, Streams.from_seed(1))])
     assert_allclose(policies[0], 0.5, atol=1e-6)
     paid = values(world.kernel, policies, np.repeat(world.costs[None], rounds, axis=0))[:, 0, world.initial]
     assert paid[-1] < 0.8 * paid[0]

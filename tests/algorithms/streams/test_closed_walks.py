@@ -14,7 +14,7 @@ from amdp.algorithms.named import learner
 from amdp.algorithms.streams.closed_walks import LeadingWalk, WalkingLeader
 from amdp.arrays import Floats
 from amdp.game.arenas import Stepwise
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.model.segments import Segment, Step
@@ -142,7 +142,7 @@ def regret_of(world: Any, steps: int, seed: int, adversary: str = "bernoulli") -
     tables = losses.named(adversary, (1, *made.shape[1:]), steps, seed, np.clip(made.costs[:1], 0.2, 0.8))
     player: Any = learner("ct-deterministic", arena.domain, steps)
     game = ArenaGame(arena, tables, None, FullInformation)
-    found = measure(game, play(game, player, arena.domain, Streams.from_seed(seed)), checkpoints=[steps])
+    found = measure(game, play_rounds(game, player, arena.domain, Streams.from_seed(seed)), checkpoints=[steps])
     return float(found.high[-1]), player.bound(arena.domain, steps).total
 
 

@@ -28,7 +28,7 @@ from amdp.algorithms.named import learner
 from amdp.algorithms.streams.dekel_hazan import DekelHazan, WalkWeights
 from amdp.arrays import Floats
 from amdp.game.arenas import Stepwise
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.model.segments import Step
@@ -196,7 +196,7 @@ def regret_of(world: Any, steps: int, seed: int, multiplier: float) -> tuple[flo
     tables = losses.named("bernoulli", (1, *made.shape[1:]), steps, seed, np.clip(made.costs[:1], 0.1, 0.9))
     player: Any = learner("dekel-hazan", arena.domain, steps, multiplier=multiplier)
     game = ArenaGame(arena, tables, None, Bandit)
-    found = measure(game, play(game, player, arena.domain, Streams.from_seed(seed)), checkpoints=[steps])
+    found = measure(game, play_rounds(game, player, arena.domain, Streams.from_seed(seed)), checkpoints=[steps])
     return float(found.high[-1]), player.bound(arena.domain, steps).total
 
 

@@ -20,7 +20,7 @@ from amdp.algorithms.streams.lazy_leader import LazyPolicies
 from amdp.algorithms.streams.steps import RandomKey
 from amdp.arrays import Actions, Floats
 from amdp.game.arenas import Stepwise
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.model.chains import chains, entrance, laws, start_mass
@@ -235,7 +235,7 @@ def regret_of(name: str, domain: StationaryPolicies, seed: int) -> tuple[float, 
     tables = losses.named("bernoulli", (1, states, actions), steps, seed)
     player: Any = learner(name, domain, steps)
     game = ArenaGame(arena, tables, None, FullInformation)
-    found = measure(game, play(game, player, domain, Streams.from_seed(seed)), checkpoints=[steps])
+    found = measure(game, play_rounds(game, player, domain, Streams.from_seed(seed)), checkpoints=[steps])
     return float(found.high[-1]), player.bound(domain, steps).total
 
 

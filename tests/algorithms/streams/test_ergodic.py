@@ -21,7 +21,7 @@ from amdp.algorithms.streams.ergodic import DelayedLocalExperts, LocalExperts, M
 from amdp.arrays import Floats
 from amdp.game.arenas import Stepwise
 from amdp.game.delays import recorded
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -42,7 +42,7 @@ def domain_of(rows: Floats, steps: int = 100) -> StationaryPolicies:
 
 def rounds_of(who: Any, rows: Floats, sequence: LossSequence, seed: int = 1) -> list[Round]:
     game = ArenaGame(Stepwise(Kernel.homogeneous(rows, len(sequence))), sequence, feedback=who.feedback)
-    return list(play(game, who, game.arena.domain, Streams.from_seed(seed)))
+    return list(play_rounds(game, who, game.arena.domain, Streams.from_seed(seed)))
 
 
 def softmax(scores: Floats) -> Floats:
@@ -381,7 +381,9 @@ def quarters(kind: type[MdpExp3]) -> Floats:
     game = ArenaGame(arena, tempting_losses(steps, 12))
     tuned = MdpExp3.balanced(arena.domain, steps, multiplier=10.0)
     who = kind(tuned.rate, tuned.exploration, tuned.lookback)
-    regret = measure(game, play(game, who, arena.domain, Streams.from_seed(2)), TryAll(), [1500, 3000, 4500, 6000])
+    regret = measure(
+        game, play_rounds(game, who, arena.domain, Streams.from_seed(2)), TryAll(), [1500, 3000, 4500, 6000]
+    )
     return np.diff(regret.low, prepend=0.0)
 
 
@@ -401,7 +403,7 @@ def test_the_bound_of_mdp_exp3_holds(kind: str) -> None:
     arena = Stepwise(world.kernel)
     game = ArenaGame(arena, sequence)
     for who in (MdpExp3.tuned(arena.domain, steps), MdpExp3.balanced(arena.domain, steps)):
-        regret = measure(game, play(game, who, arena.domain, Streams.from_seed(1)), TryAll(), [steps])
+        regret = measure(game, play_rounds(game, who, arena.domain, Streams.from_seed(1)), TryAll(), [steps])
         bound = who.bound(arena.domain, steps)
         assert bound is not None
         assert regret.high[0] <= bound.total
@@ -516,7 +518,7 @@ def test_episodes_and_delays_are_refused(name: str) -> None:
     assert who.bound(StationaryPolicies(kernel), 20, 3) is None
     game = ArenaGame(Stepwise(kernel), random_losses(20, 3, 2), recorded(np.ones(20, dtype=int)), who.feedback)
     with pytest.raises(InvalidInput, match="feedback came late"):
-        list(play(game, who, game.arena.domain, Streams.from_seed(1)))
+        list(play_rounds(game, who, game.arena.domain, Streams.from_seed(1)))
 
 
 def test_bad_settings_are_refused() -> None:

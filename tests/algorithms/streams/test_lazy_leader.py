@@ -14,7 +14,7 @@ from amdp.algorithms.named import learner
 from amdp.algorithms.streams.lazy_leader import LazyLeader, LazySum
 from amdp.arrays import Floats
 from amdp.game.arenas import Episodic, Stepwise
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.model.segments import Segment
@@ -99,7 +99,7 @@ def test_in_episodes_the_regret_is_below_the_bound() -> None:
         None,
         FullInformation,
     )
-    found = measure(game, play(game, player, WORLD.domain, Streams.from_seed(1)), checkpoints=[150, rounds])
+    found = measure(game, play_rounds(game, player, WORLD.domain, Streams.from_seed(1)), checkpoints=[150, rounds])
     assert found.high[-1] <= player.bound(WORLD.domain, rounds).total
     assert found.high[-1] / rounds < 0.7 * found.high[0] / 150
 
@@ -111,7 +111,7 @@ def test_over_a_box_it_plans_again_when_the_box_narrows() -> None:
     game = ArenaGame(
         Episodic(WORLD.kernel, WORLD.initial), losses.named("bernoulli", WORLD.shape, 40, 1), None, FullInformation
     )
-    assert any(one.rebuilt for one in play(game, player, box, Streams.from_seed(1)))
+    assert any(one.rebuilt for one in play_rounds(game, player, box, Streams.from_seed(1)))
 
 
 def calls(kind: type[Planner], monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -132,7 +132,7 @@ def test_plans_are_counted_when_the_oracle_is_asked(doubled: bool, monkeypatch: 
     player = UnknownRounds(LazyLeader.tuned, 8, FullInformation) if doubled else learner("fll", WORLD.domain, 60)
     table = losses.named("bernoulli", WORLD.shape, 60, 1)
     game = ArenaGame(Episodic(WORLD.kernel, WORLD.initial), table, None, FullInformation)
-    plans = [one.plans for one in play(game, player, WORLD.domain, Streams.from_seed(1))]
+    plans = [one.plans for one in play_rounds(game, player, WORLD.domain, Streams.from_seed(1))]
     assert sum(plans) == asked[0] > 1
     assert min(plans) == 0
 
@@ -144,7 +144,7 @@ def test_plans_in_a_stream_are_counted_when_the_oracle_is_asked(monkeypatch: pyt
     asked = calls(type(bind("auto", domain)), monkeypatch)
     steps = losses.named("bernoulli", (1, *world.shape[1:]), 60, 1)
     game = ArenaGame(Stepwise(world.kernel, world.initial), steps, None, FullInformation)
-    plans = [one.plans for one in play(game, player, domain, Streams.from_seed(1))]
+    plans = [one.plans for one in play_rounds(game, player, domain, Streams.from_seed(1))]
     assert sum(plans) == asked[0] > 1
 
 

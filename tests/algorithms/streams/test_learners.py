@@ -42,7 +42,7 @@ from amdp.algorithms.streams.switching import PolicySwitching, RenewedSwitching
 from amdp.algorithms.task import Task
 from amdp.arrays import Costs
 from amdp.game.arenas import Continuing
-from amdp.game.loop import ArenaGame, play
+from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -69,7 +69,7 @@ def run(name: str, entry: PolicySwitching, seed: int = 1) -> tuple[ArenaGame, li
     learner = learner_of(name, tuning)
     losses = iid_losses(*entry.kernel.shape, seed)
     game = ArenaGame(Continuing(entry, tuning.length), losses, feedback=learner.feedback)
-    return game, list(play(game, learner, StationaryPolicies(entry.kernel), Streams.from_seed(seed)))
+    return game, list(play_rounds(game, learner, StationaryPolicies(entry.kernel), Streams.from_seed(seed)))
 
 
 def regret_a_step(name: str, steps: int) -> float:
@@ -127,7 +127,8 @@ def test_exact_oracles_play_the_same_game(oracle: PlanningOracle) -> None:
     tuning = FtplTuning.practical(entry, epochs=6)
     game = ArenaGame(Continuing(entry, tuning.length), iid_losses(steps, 3, 2))
     runs = [
-        list(play(game, tuning.learner(one), game.arena.domain, Streams.from_seed(2))) for one in (TryAll(), oracle)
+        list(play_rounds(game, tuning.learner(one), game.arena.domain, Streams.from_seed(2)))
+        for one in (TryAll(), oracle)
     ]
     for a, b in zip(*runs, strict=True):
         assert_array_equal(a.segment.states, b.segment.states)
@@ -221,7 +222,7 @@ def test_hedges_regret_is_below_its_bound(name: str) -> None:
     entry = RenewedSwitching(instances.waiting_ring(20_000, 2).kernel)
     tuning = HedgeTuning.practical(entry, multiplier=0.25)
     game = ArenaGame(Continuing(entry, tuning.length), iid_losses(20_000, 2, 2))
-    played = play(game, getattr(tuning, name)(), game.arena.domain, Streams.from_seed(1))
+    played = play_rounds(game, getattr(tuning, name)(), game.arena.domain, Streams.from_seed(1))
     regret = measure(game, played, TryAll(), [game.rounds]).low[-1]
     assert tuning.bound is not None
     assert tuning.bound.total < 20_000
@@ -292,7 +293,7 @@ def test_the_printed_algorithms_have_names() -> None:
         assert isinstance(made.entry, RenewedSwitching)
         assert made.length == 40
         game = ArenaGame(Continuing(made.entry, made.length), iid_losses(400, 3, 2))
-        rounds = list(play(game, made.learner, domain, Streams.from_seed(1)))
+        rounds = list(play_rounds(game, made.learner, domain, Streams.from_seed(1)))
         assert all(len(one.entering.states) >= entry.routes.length for one in rounds[1:])
     theorem = epoch_learner("hedge-infinite-renewed", domain, theorem=True).learner
     assert isinstance(theorem, Hedge)

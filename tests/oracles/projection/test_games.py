@@ -14,7 +14,7 @@ from amdp.algorithms.occupancy.measures import MeasureLearner
 from amdp.arrays import Floats
 from amdp.experiments.match import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
-from amdp.game.loop import play
+from amdp.game.loop import play_rounds
 from amdp.game.seeding import Streams
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.oracles.projection.base import Projection, Projector
@@ -59,7 +59,7 @@ def answers(
     watched = Watched()
     assert isinstance(match.learner, MeasureLearner)
     player = replace(match.learner, projection=watched)
-    for _ in play(match.played, player, match.domain, Streams.from_seed(1), rounds):
+    for _ in play_rounds(match.played, player, match.domain, Streams.from_seed(1), rounds):
         pass
     return watched.answers
 

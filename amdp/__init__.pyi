@@ -1,0 +1,61 @@
+"""The public names of amdp, each from its module: type checkers read them here, and so does `__init__.py`."""
+
+from amdp import algorithms as algorithms
+from amdp import errors as errors
+from amdp import experiments as experiments
+from amdp import game as game
+from amdp import instances as instances
+from amdp import losses as losses
+from amdp import model as model
+from amdp import oracles as oracles
+from amdp import report as report
+from amdp import testing as testing
+from amdp.algorithms.named import learner as learner
+from amdp.arrays import one_hot as one_hot
+from amdp.arrays import step_major as step_major
+from amdp.comparison import Results as Results
+from amdp.comparison import compare as compare
+from amdp.errors import AmdpError as AmdpError
+from amdp.errors import CertificateRejected as CertificateRejected
+from amdp.errors import EmptyConfidenceSet as EmptyConfidenceSet
+from amdp.errors import InvalidInput as InvalidInput
+from amdp.errors import MissingDependency as MissingDependency
+from amdp.errors import OracleError as OracleError
+from amdp.errors import SpecError as SpecError
+from amdp.errors import Unsolved as Unsolved
+from amdp.errors import UnsupportedDomain as UnsupportedDomain
+from amdp.game.games import Game as Game
+from amdp.game.match import Run as Run
+from amdp.game.match import play as play
+from amdp.game.match import rounds as rounds
+from amdp.model.confidence import BernsteinBox as BernsteinBox
+from amdp.model.confidence import Radius as Radius
+from amdp.model.domains import MarkovPolicies as MarkovPolicies
+from amdp.model.domains import StationaryPolicies as StationaryPolicies
+from amdp.model.dynamics import Dynamics as Dynamics
+from amdp.model.evaluation import evaluate as evaluate
+from amdp.model.evaluation import occupancy as occupancy
+from amdp.model.evaluation import values as values
+from amdp.model.segments import Pairs as Pairs
+from amdp.model.segments import Segment as Segment
+from amdp.model.transitions import Kernel as Kernel
+from amdp.model.transitions import SparseKernel as SparseKernel
+from amdp.oracles.base import Plan as Plan
+from amdp.oracles.base import Planner as Planner
+from amdp.oracles.base import PlanningOracle as PlanningOracle
+from amdp.oracles.base import Plans as Plans
+from amdp.oracles.base import Report as Report
+from amdp.oracles.base import Status as Status
+from amdp.oracles.base import bind as bind
+from amdp.oracles.base import oracle as oracle
+from amdp.oracles.base import plan as plan
+from amdp.oracles.checked import Checked as Checked
+from amdp.oracles.projection.base import Projection as Projection
+from amdp.oracles.projection.base import ProjectionOracle as ProjectionOracle
+from amdp.oracles.projection.base import Projector as Projector
+from amdp.oracles.projection.base import bind_projection as bind_projection
+from amdp.oracles.projection.base import project as project
+from amdp.oracles.projection.base import projection as projection
+
+__version__: str
+__all__: list[str]
