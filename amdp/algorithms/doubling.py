@@ -40,16 +40,13 @@ class Life:
 
     @property
     def oracle_calls(self) -> int:
-        """Questions to a planning oracle in all lives so far."""
         return self.earlier_calls + self.distribution.oracle_calls
 
     @property
     def domain(self) -> Domain:
-        """The policies that are drawn from."""
         return self.distribution.domain
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """One policy of the learner inside."""
         return self.distribution.draw(rng)
 
 
@@ -76,11 +73,9 @@ class Doubling(ABC):
         """Whether the guess proved too small."""
 
     def start(self, domain: Domain, rng: np.random.Generator) -> Life:
-        """The first life, with the first guess."""
         return self._born(domain, rng, self.first)
 
     def observe(self, life: Life, segment: Segment) -> Life:
-        """One round is over; it may be the last of this life."""
         distribution = life.learner.observe(life.distribution, segment)
         used = life.used + self.used(life)
         older = replace(life, distribution=distribution, used=used, outstanding=life.outstanding + 1)
@@ -89,7 +84,6 @@ class Doubling(ABC):
         return self._born(older.domain, older.rng, 2 * older.guess, older.number + 1, older.oracle_calls)
 
     def weigh(self, life: Life, segment: Segment, rng: np.random.Generator) -> Weights:
-        """As the learner inside does, marked with the number of its life."""
         return life.learner.weigh(life.distribution, segment, rng)._replace(life=life.number)
 
     def learn(self, life: Life, feedback: Feedback) -> Life:
@@ -108,11 +102,9 @@ class UnknownRounds(Doubling):
     """Guess the number of rounds: lives of length 1, 2, 4, and so on, each tuned for its own length."""
 
     def used(self, life: Life) -> int:
-        """A round uses one of the guessed rounds."""
         return 1
 
     def is_over(self, life: Life) -> bool:
-        """All rounds of the guess were played."""
         return life.used >= life.guess
 
 
@@ -128,7 +120,6 @@ class UnknownDelay(Doubling):
         return life.outstanding
 
     def is_over(self, life: Life) -> bool:
-        """Whether the rounds spent waiting exceed the guessed total delay."""
         return life.used > life.guess
 
 

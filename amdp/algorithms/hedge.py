@@ -76,16 +76,13 @@ class KernelPolicyList:
         return kernel.occupancy(one_hot(self.actions, self.domain.shape[2]), self.domain.initial)
 
     def expected_losses(self, estimate: Floats) -> Floats:
-        """The expected loss `[n]`: one product with the table."""
         expected: Floats = multiply(self.occupancy.reshape(len(self.actions), -1), estimate.reshape(-1))
         return expected
 
     def visits(self, pairs: Pairs) -> Floats:
-        """The chance `[n, m]` of each pair."""
         return self.occupancy[:, pairs.steps, pairs.states, pairs.actions]
 
     def narrowed(self, segment: Segment) -> Self:
-        """Itself: the kernel is known."""
         return self
 
 
@@ -97,15 +94,12 @@ class StationaryPolicyList:
     actions: Actions = field(repr=False)
 
     def expected_losses(self, estimate: Floats) -> Floats:
-        """The expected loss `[n]`."""
         return stationary_costs(self.domain, self.actions, estimate)
 
     def visits(self, pairs: Pairs) -> Floats:
-        """The chance `[n, m]` of each pair, if the policy was followed from the start."""
         return stationary_visits(self.domain, self.actions, pairs)
 
     def narrowed(self, segment: Segment) -> Self:
-        """Itself: the kernel is known."""
         return self
 
 
@@ -118,16 +112,13 @@ class BoxPolicyList:
     policies: Policies = field(repr=False)  # [n, h, s, a], the same as chances
 
     def expected_losses(self, estimate: Floats) -> Floats:
-        """The least expected loss `[n]`."""
         costs = np.broadcast_to(estimate, (len(self.actions), *estimate.shape))
         return evaluate(self.domain, self.actions, costs)
 
     def visits(self, pairs: Pairs) -> Floats:
-        """The greatest chance `[n, m]` of each pair."""
         return self.domain.dynamics.greatest_visits(self.policies, self.domain.initial, pairs)
 
     def narrowed(self, segment: Segment) -> Self:
-        """The same policies over what remains possible."""
         remaining = self.domain.dynamics.narrow(segment)
         if remaining is self.domain.dynamics:
             return self
@@ -159,20 +150,16 @@ class Mixture:
 
     @property
     def domain(self) -> Domain:
-        """The domain of the listed policies."""
         return self.listed.domain
 
     @property
     def trials(self) -> Trials:
-        """Trials of policies from this distribution."""
         return batched(self)
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """One policy `[h, s, a]`."""
         return one_hot(self.sample(1, rng)[0], self.domain.shape[2])
 
     def policies(self, rng: np.random.Generator) -> PolicyStream:
-        """A stream of independent policies `[n, h, s]`, one uniform number each."""
         return lambda n: self.sample(n, rng)
 
     def sample(self, n: int, rng: np.random.Generator) -> Actions:
@@ -183,7 +170,6 @@ class Mixture:
         return chosen
 
     def visits(self, pairs: Pairs) -> Floats:
-        """The mixture `[m]` of the greatest chances of the policies."""
         mixed: Floats = multiply(self.chances, self.listed.visits(pairs))
         return mixed
 
@@ -200,7 +186,6 @@ class WeightedPolicies:
 
     @property
     def domain(self) -> Domain:
-        """The domain of the listed policies."""
         return self.listed.domain
 
     @cached_property
@@ -209,7 +194,6 @@ class WeightedPolicies:
         return Mixture(self.listed, softmax(-self.rate * (self.incurred - self.incurred.min())))
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """One policy `[h, s, a]`."""
         return self.mixture.draw(rng)
 
 
@@ -241,20 +225,16 @@ class Hedge:
 
     @property
     def feedback(self) -> type:
-        """The kind of feedback that its estimator understands."""
         return self.estimator.feedback
 
     def start(self, domain: Domain, rng: np.random.Generator) -> WeightedPolicies:
-        """All policies with the same weight."""
         listed = list_policies(domain, self.limit)
         return WeightedPolicies(listed, self.rate, np.zeros(len(listed.actions)))
 
     def observe(self, distribution: WeightedPolicies, segment: Segment) -> WeightedPolicies:
-        """Narrow the dynamics, and keep the distribution that was played."""
         return replace(distribution, listed=distribution.listed.narrowed(segment), played=distribution.mixture)
 
     def weigh(self, distribution: WeightedPolicies, segment: Segment, rng: np.random.Generator) -> Weights:
-        """The weights of its estimator."""
         return self.estimator.weigh(distribution.mixture, segment, rng)
 
     def learn(self, distribution: WeightedPolicies, feedback: Feedback) -> WeightedPolicies:

@@ -20,7 +20,6 @@ class UniformPolicy:
     oracle_calls: ClassVar[int] = 0
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The uniform policy, `[h, s, a]`, or `[s, a]` in a stream."""
         shape = self.domain.shape[1:] if isinstance(self.domain, StationaryPolicies) else self.domain.shape
         return np.full(shape, 1.0 / shape[-1])
 
@@ -32,19 +31,15 @@ class UniformPlay:
     feedback: ClassVar[type[Feedback]] = Bandit
 
     def start(self, domain: Domain, rng: np.random.Generator) -> UniformPolicy:
-        """The distribution that always draws the uniform policy."""
         return UniformPolicy(domain)
 
     def observe(self, distribution: UniformPolicy, segment: Segment) -> UniformPolicy:
-        """The same distribution: the trajectory changes nothing."""
         return distribution
 
     def weigh(self, distribution: UniformPolicy, segment: Segment, rng: np.random.Generator) -> Weights:
-        """Weights of zero: no losses are estimated."""
         return Weights(np.zeros(len(segment.states)))
 
     def learn(self, distribution: UniformPolicy, feedback: Any) -> UniformPolicy:
-        """The same distribution: the losses change nothing."""
         return distribution
 
 

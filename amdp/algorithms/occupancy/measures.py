@@ -38,7 +38,6 @@ class EveryRound:
     """At once: the box is the intersection of all intervals so far (Jin et al. 2022)."""
 
     def refreshed(self, used: Dynamics, gathered: Dynamics) -> Dynamics:
-        """The dynamics with all that was observed."""
         return gathered
 
 
@@ -50,7 +49,6 @@ class WhenDoubled:
     """
 
     def refreshed(self, used: Dynamics, gathered: Dynamics) -> Dynamics:
-        """The set in use, until the visits of some pair have doubled."""
         before, now = (getattr(each, "visits", None) for each in (used, gathered))
         if gathered is used or before is None or now is None:
             return gathered
@@ -70,11 +68,9 @@ class PlayedPolicy:
     oracle_calls: ClassVar[int] = 0
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy; it is stochastic itself, and no random number is needed to choose it."""
         return self.policy
 
     def visits(self, pairs: Pairs) -> Floats:
-        """The greatest chance `[m]` of being at each pair."""
         chances: Floats = self.domain.dynamics.greatest_visits(self.policy[None], self.domain.initial, pairs)[0]
         return chances
 
@@ -95,7 +91,6 @@ class TiltedMeasure:
 
     @property
     def domain(self) -> Domain:
-        """The policies that are drawn from, and all that is known of their dynamics."""
         used = self.projector.domain
         return used if self.gathered is used.dynamics else MarkovPolicies(self.gathered, used.initial)
 
@@ -113,7 +108,6 @@ class TiltedMeasure:
         return PlayedPolicy(self.projector.domain, self.projection.policy)
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy of the measure."""
         return self.playing.draw(rng)
 
 
@@ -131,7 +125,6 @@ class MeasureLearner(ABC):
 
     @property
     def feedback(self) -> type:
-        """The kind of feedback that its estimator understands."""
         return self.estimator.feedback
 
     def start(self, domain: Domain, rng: np.random.Generator) -> TiltedMeasure:
@@ -141,7 +134,6 @@ class MeasureLearner(ABC):
         return TiltedMeasure(projector, self.rate, flat, np.zeros(domain.shape), domain.dynamics)
 
     def observe(self, distribution: TiltedMeasure, segment: Segment) -> TiltedMeasure:
-        """Keep the policy that was played, and narrow the dynamics; the next measure starts from the last one."""
         gathered, used = distribution.gathered.narrow(segment), distribution.projector.domain
         taken = self.refresh.refreshed(used.dynamics, gathered)
         stands = taken is used.dynamics
@@ -155,11 +147,9 @@ class MeasureLearner(ABC):
         )
 
     def weigh(self, distribution: TiltedMeasure, segment: Segment, rng: np.random.Generator) -> Weights:
-        """The weights of its estimator."""
         return self.estimator.weigh(distribution.playing, segment, rng)
 
     def learn(self, distribution: TiltedMeasure, feedback: Feedback) -> TiltedMeasure:
-        """Add the loss estimate to the sum that tilts the prior."""
         arrived_in = distribution.played or distribution.playing
         total = learned(self.estimator, distribution.total, feedback, arrived_in)
         return replace(distribution, total=total, stands=False)

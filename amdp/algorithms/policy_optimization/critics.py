@@ -74,11 +74,9 @@ class Evaluation:
     estimator: Estimator
 
     def keep(self, played: PlayedPolicy) -> Floats:
-        """The policy that was played."""
         return played.policy
 
     def scores(self, estimate: Floats, kept: Floats, dynamics: Dynamics) -> Floats:
-        """The action values `Q` of the estimates."""
         return costs_to_go(dynamics, kept, estimate)
 
 
@@ -111,11 +109,9 @@ class DilatedBonus:
 
     @property
     def estimator(self) -> Estimator:
-        """The loss to go."""
         return LossToGo(self.gamma)
 
     def keep(self, played: PlayedPolicy) -> Floats:
-        """The bonus `B` of the round that was played."""
         dynamics, policy, steps = played.domain.dynamics, played.policy, len(played.policy)
         local = self.local(played)
         # The greatest expectation is the least one of the opposite, turned back.
@@ -133,7 +129,6 @@ class DilatedBonus:
         return bonus
 
     def scores(self, estimate: Floats, kept: Floats, dynamics: Dynamics) -> Floats:
-        """The estimate less the bonus."""
         return estimate - kept
 
 

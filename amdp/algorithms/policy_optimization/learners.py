@@ -60,7 +60,6 @@ class LocalWeights:
 
     @property
     def domain(self) -> Domain:
-        """The policies that are drawn from, and all that is known of their dynamics."""
         return self.used if self.gathered is self.used.dynamics else MarkovPolicies(self.gathered, self.used.initial)
 
     @cached_property
@@ -71,7 +70,6 @@ class LocalWeights:
         return PlayedPolicy(self.used, weights + self.exploration / weights.shape[-1])
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy of the weights."""
         return self.playing.draw(rng)
 
 
@@ -91,34 +89,28 @@ class PolicyOptimization:
 
     @property
     def estimator(self) -> Estimator:
-        """From the losses met to a table of estimates."""
         return self.critic.estimator
 
     @property
     def feedback(self) -> type:
-        """The kind of feedback that its estimator understands."""
         return self.estimator.feedback
 
     def start(self, domain: Domain, rng: np.random.Generator) -> LocalWeights:
-        """The uniform policy."""
         require_episodes(domain)
         compiled(domain.dynamics)
         return LocalWeights(domain, domain.dynamics, self.rate, self.exploration, np.zeros(domain.shape))
 
     def observe(self, distribution: LocalWeights, segment: Segment) -> LocalWeights:
-        """Keep the policy that was played, and narrow the dynamics."""
         gathered, used = distribution.gathered.narrow(segment), distribution.used
         taken = self.refresh.refreshed(used.dynamics, gathered)
         domain = used if taken is used.dynamics else MarkovPolicies(taken, used.initial)
         return replace(distribution, used=domain, gathered=gathered, played=distribution.playing)
 
     def weigh(self, distribution: LocalWeights, segment: Segment, rng: np.random.Generator) -> Weights:
-        """The weights of its estimator, with what the critic keeps of the round."""
         weights = self.estimator.weigh(distribution.playing, segment, rng)
         return KeptWeights.of(weights, self.critic.keep(distribution.playing))
 
     def learn(self, distribution: LocalWeights, feedback: Feedback) -> LocalWeights:
-        """Add the scores of the round that the feedback is about."""
         arrived_in = distribution.played or distribution.playing
         estimate = learned(self.estimator, np.zeros(distribution.used.shape), feedback, arrived_in)
         scores = self.critic.scores(estimate, kept_table(feedback.weights), distribution.used.dynamics)

@@ -55,7 +55,6 @@ class LeadingWalk:
         return self.pursuit.walk
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy `[s, a]` of the next step; it needs no random number."""
         _, states, actions = self.domain.shape
         return choice(states, actions, self.state, self.pursuit.action(self.time))
 
@@ -86,7 +85,6 @@ class WalkingLeader:
         return cls(multiplier * sqrt(noise / (require_rounds(rounds) * (1 + graph.critical))))
 
     def start(self, domain: Domain, rng: np.random.Generator) -> LeadingWalk:
-        """Draw the noise of the whole game; before the first losses it alone decides."""
         graph, known = certain_moves(domain), stationary(domain)
         closing = graph.closing(self.longest)
         noise = rng.exponential(1.0 / self.rate, size=(closing.rows, *domain.shape[1:]))
@@ -96,12 +94,10 @@ class WalkingLeader:
         return LeadingWalk(known, graph, closing, -noise, bounds, pursuit, 0, known.initial)
 
     def observe(self, distribution: LeadingWalk, segment: Segment) -> LeadingWalk:
-        """The state after one more step."""
         step = step_of(segment)
         return replace(distribution, time=step.time + 1, state=step.reached)
 
     def weigh(self, distribution: LeadingWalk, segment: Segment, rng: np.random.Generator) -> Weights:
-        """No weights: full information needs none."""
         return Weights(np.empty(0))
 
     def learn(self, distribution: LeadingWalk, feedback: Feedback) -> LeadingWalk:

@@ -63,7 +63,6 @@ class EveryPolicy(LeaderScheme):
     """
 
     def start(self, domain: StationaryPolicies, rng: np.random.Generator) -> NoisyPolicies:
-        """The leader before the first losses: the noise alone decides."""
         _require_few(domain)
         listed = list_policies(domain, MOST_POLICIES).actions
         rows = rows_of(domain.dynamics)
@@ -130,7 +129,6 @@ class StartNoise(LeaderScheme):
     oracle: str | PlanningOracle = "auto"
 
     def start(self, domain: StationaryPolicies, rng: np.random.Generator) -> PlannedLeader:
-        """The leader before the first losses: the noise alone decides."""
         start_mass(domain)
         total = np.zeros(domain.shape)
         total[1, :-1] = -rng.exponential(1.0 / self.rate, size=total[1, :-1].shape)

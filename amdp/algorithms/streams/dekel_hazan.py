@@ -111,7 +111,6 @@ class BlockOfWalk:
         return self.pursuit.since + self.weights.graph.critical
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy `[s, a]` of the next step; the walk was drawn when its block began."""
         _, states, actions = self.domain.shape
         return choice(states, actions, self.state, self.pursuit.action(self.time))
 
@@ -149,7 +148,6 @@ class DekelHazan:
         return cls(multiplier * sqrt(distance / (2.0 * rounds * length * moves)), length)
 
     def start(self, domain: Domain, rng: np.random.Generator) -> BlockOfWalk:
-        """All closed walks have the same weight."""
         graph, known = certain_moves(domain), stationary(domain)
         if self.block <= graph.critical:
             raise InvalidInput(f"{self.block}; it must be above {graph.critical}, the steps to catch a walk", "block")
@@ -160,12 +158,10 @@ class DekelHazan:
         return BlockOfWalk(known, weights, random_key, pursuit, np.zeros(len(pursuit.walk)), 0, known.initial)
 
     def observe(self, distribution: BlockOfWalk, segment: Segment) -> BlockOfWalk:
-        """The state after one more step."""
         step = step_of(segment)
         return replace(distribution, time=step.time + 1, state=step.reached)
 
     def weigh(self, distribution: BlockOfWalk, segment: Segment, rng: np.random.Generator) -> Weights:
-        """No weights for single steps: whole blocks are weighed when they end."""
         return Weights(np.empty(0))
 
     def learn(self, distribution: BlockOfWalk, feedback: Feedback) -> BlockOfWalk:

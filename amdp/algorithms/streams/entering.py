@@ -166,11 +166,9 @@ class Follower:
 
     @property
     def oracle_calls(self) -> int:
-        """Questions put to a planning oracle to find the leaders so far."""
         return self.leader.oracle_calls
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy `[s, a]` of the next step; it needs no random number."""
         _, states, actions = self.domain.shape
         return choice(states, actions, self.state, self.ways.action(self.entering, self.state))
 
@@ -192,20 +190,17 @@ class SwitchingLeader:
         return cls(kind(rate=multiplier * sqrt(kind.noise(known, rounds) / cost), **settings))
 
     def start(self, domain: Domain, rng: np.random.Generator) -> Follower:
-        """The first leader, whose policy needs no switch."""
         known = stationary(domain)
         ways, random_key = Ways.of(known), RandomKey.fresh(rng)
         leader = self.scheme.start(known, rng)
         return Follower(known, ways, leader, ways.first(leader.actions), random_key, 0, known.initial)
 
     def observe(self, distribution: Follower, segment: Segment) -> Follower:
-        """The state after one more step of the stream."""
         time, state = step_of(segment).time + 1, step_of(segment).reached
         entering = distribution.ways.went_on(distribution.entering, time, state, distribution.random_key)
         return replace(distribution, entering=entering, time=time, state=state)
 
     def weigh(self, distribution: Follower, segment: Segment, rng: np.random.Generator) -> Weights:
-        """No weights: full information needs none."""
         return Weights(np.empty(0))
 
     def learn(self, distribution: Follower, feedback: Feedback) -> Follower:

@@ -96,7 +96,6 @@ class ReplayedResampling(WeightTimesLoss):
         require_limit(self.limit)
 
     def weigh(self, distribution: DistributionWithTrials, segment: Segment, rng: np.random.Generator) -> Weights:
-        """A count for each step."""
         seen = _epoch(segment)
         trials = StationaryTrials(distribution, lambda actions, _: self.entry.visits(seen, actions))
         return trials.shared(segment, self.limit, rng)
@@ -109,7 +108,6 @@ class EnteredWeighting(WeightTimesLoss):
     entry: PolicySwitching
 
     def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
-        """One over the chance of each visit by a policy of the mixture."""
         seen, actions = _epoch(segment), distribution.listed.actions
         chances = np.zeros(len(seen.states))
         for low in range(0, len(actions), POLICIES_AT_ONCE):

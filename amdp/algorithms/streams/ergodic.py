@@ -76,7 +76,6 @@ class LocalExperts:
     oracle_calls: ClassVar[int] = 0
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy `[s, a]`; the arena draws the action."""
         return self.rule.chain.policy
 
 
@@ -98,21 +97,17 @@ class MdpE:
 
     @property
     def feedback(self) -> type:
-        """Full information: all losses of a step."""
         return FullInformation
 
     def start(self, domain: Domain, rng: np.random.Generator) -> LocalExperts:
-        """The uniform policy."""
         known = stationary(domain)
         require_mixing(known.dynamics)
         return LocalExperts(known, Rule(rows_of(known.dynamics), np.zeros(known.shape[1:])))
 
     def observe(self, distribution: LocalExperts, segment: Segment) -> LocalExperts:
-        """Keep the step, whose feedback must come next."""
         return replace(distribution, last=segment)
 
     def weigh(self, distribution: LocalExperts, segment: Segment, rng: np.random.Generator) -> Weights:
-        """No weights: full information needs none."""
         return Weights(np.empty(0))
 
     def learn(self, distribution: LocalExperts, feedback: Feedback) -> LocalExperts:
@@ -155,7 +150,6 @@ class DelayedLocalExperts:
     oracle_calls: ClassVar[int] = 0
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy `[s, a]`; the arena draws the action."""
         return self.rule.chain.policy
 
 
@@ -211,11 +205,9 @@ class MdpExp3:
 
     @property
     def feedback(self) -> type:
-        """Bandit feedback: the loss of the pair that was visited."""
         return Bandit
 
     def start(self, domain: Domain, rng: np.random.Generator) -> DelayedLocalExperts:
-        """The uniform policy."""
         known = stationary(domain)
         require_mixing(known.dynamics)
         require_visits(known.dynamics)

@@ -70,11 +70,9 @@ class LazyChoice:
 
     @property
     def domain(self) -> Domain:
-        """The policies that are drawn from."""
         return self.planner.domain
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The leader `[h, s, a]` (or `[s, a]`)."""
         return one_hot(self.actions, self.domain.shape[2])
 
     def update(self, table: Floats, time: int, random_key: RandomKey) -> Self:
@@ -119,22 +117,18 @@ class LazyLeader:
         return cls(multiplier * rate, bind(oracle, domain).oracle)
 
     def start(self, domain: Domain, rng: np.random.Generator) -> LazyChoice:
-        """The leader before the first losses: the noise alone decides."""
         return LazyChoice.drawn(bind(self.oracle, domain), self.rate, rng)
 
     def observe(self, distribution: LazyChoice, segment: Segment) -> LazyChoice:
-        """Narrow the dynamics; a kernel stays what it is."""
         narrowed = distribution.domain.dynamics.narrow(segment)
         if narrowed is distribution.domain.dynamics:
             return distribution
         return distribution.bound_to(bind(self.oracle, MarkovPolicies(narrowed, distribution.domain.initial)))
 
     def weigh(self, distribution: LazyChoice, segment: Segment, rng: np.random.Generator) -> Weights:
-        """No weights: full information needs none."""
         return Weights(np.empty(0))
 
     def learn(self, distribution: LazyChoice, feedback: Feedback) -> LazyChoice:
-        """Add the losses of a round; the leader seldom changes."""
         table = whole_table(feedback)
         if table.shape != distribution.domain.shape:
             raise InvalidInput(
@@ -166,7 +160,6 @@ class LazyPolicies(LeaderScheme):
     oracle: str | PlanningOracle = "auto"
 
     def start(self, domain: StationaryPolicies, rng: np.random.Generator) -> LazyChoice:
-        """The leader before the first losses: the noise alone decides."""
         return LazyChoice.drawn(bind(self.oracle, domain), self.rate, rng)
 
     @staticmethod
