@@ -124,7 +124,7 @@ def test_losses_of_ones_own_are_played_as_they_are() -> None:
 def test_uc_o_reps_plays_over_l1_balls_and_nothing_else() -> None:
     run = amdp.play(amdp.Game("tiny", rounds=6, unknown=True, radius="l1", radius_scale=0.5), "uc-o-reps")
     assert run.rounds[-1] == 6
-    with pytest.raises(amdp.InvalidInput, match="over an L1 ball, radius = 'l1'"):
+    with pytest.raises(amdp.InvalidInput, match=r"over an L1 ball: use Game.*radius='l1'"):
         amdp.play(amdp.Game("tiny", rounds=6, unknown=True), "uc-o-reps")
 
 

@@ -1,4 +1,4 @@
-"""What theory says of learners in episodes: learning rates, explicit bounds on expected regret, orders of growth.
+"""What theory says of learners in episodes: explicit bounds on expected regret, orders of growth; and checks.
 
 `H` steps, `S` states, `A` actions, `K` rounds, `D` total delay. The tags say where a formula comes from: [confirmed] it
 agrees with a public text of its source, [from memory] of the source, [derived] from first principles or by inverting a
@@ -104,72 +104,17 @@ def hedge(shape: Shape, rounds: int, rate: float, n_policies: int, gamma: float 
 # --- orders of growth: no constants, no logarithms --------------------------------------------------------------------
 
 
-def uob_reps_order(shape: Shape, rounds: int) -> float:
-    """`H^2 S sqrt(AK)`: UOB-REPS and UC-O-REPS [confirmed: Jin et al. 2020; Rosenberg and Mansour 2019]."""
-    steps, states, actions = shape
-    return float(steps**2 * states * sqrt(actions * rounds))
-
-
 def delayed_ftpl_order(shape: Shape, rounds: int, total_delay: int) -> float:
     """`H^2 S sqrt(AK) + H^1.5 sqrt(SAD)` [Dai, Luo and Chen 2022]."""
     steps, states, actions = shape
-    return uob_reps_order(shape, rounds) + float(steps**1.5 * sqrt(states * actions * total_delay))
+    return float(steps**2 * states * sqrt(actions * rounds)) + float(steps**1.5 * sqrt(states * actions * total_delay))
 
 
 def delayed_uob_reps_order(shape: Shape, rounds: int, total_delay: int) -> float:
     """`H^2 S sqrt(AK) + H^1.25 (SA)^0.25 sqrt(D)` [as Dai, Luo and Chen 2022 quote it]."""
     steps, states, actions = shape
-    return uob_reps_order(shape, rounds) + float(steps**1.25 * (states * actions) ** 0.25 * sqrt(total_delay))
-
-
-# --- rates ------------------------------------------------------------------------------------------------------------
-
-
-def o_reps_full_rate(shape: Shape, rounds: int) -> float:
-    """`sqrt(ln(SA) / K)`: balances the bound, and gives the published one [derived]."""
-    _, states, actions = shape
-    return sqrt(log(states * actions) / require_rounds(rounds))
-
-
-def o_reps_rate(shape: Shape, rounds: int) -> float:
-    """`sqrt(ln(SA) / (SAK))`: balances the bound, and gives the published one [derived]."""
-    _, states, actions = shape
-    return sqrt(log(states * actions) / (states * actions * require_rounds(rounds)))
-
-
-def uob_reps_rate(shape: Shape, rounds: int, delta: float | None = None) -> float:
-    """`sqrt(ln(H^2 SA / delta) / (SAK))`, for rate and gamma alike [from memory]; `delta = 1/K` [derived]."""
-    steps, states, actions = shape
-    doubt = log(steps**2 * states * actions / chance_of_failure(rounds, delta))
-    return sqrt(doubt / (states * actions * rounds))
-
-
-def uc_o_reps_rate(shape: Shape, rounds: int) -> float:
-    """`sqrt(ln(S^2 A) / K)`: balances `H ln(S^2 A) / rate + rate HK` [derived]; the source's tuning is not recalled."""
-    _, states, actions = shape
-    return sqrt(log(states**2 * actions) / require_rounds(rounds))
-
-
-def delayed_hedge_rate(shape: Shape, rounds: int, total_delay: int = 0) -> float:
-    """`sqrt(S ln A / (H (SAK + D)))`, for rate and gamma alike: inverts the quoted bound [derived]."""
-    steps, states, actions = shape
-    met = states * actions * require_rounds(rounds) + require_delay(total_delay)
-    return sqrt(states * log(actions) / (steps * met))
-
-
-def delayed_uob_ftrl_rate(shape: Shape, rounds: int, total_delay: int = 0, delta: float | None = None) -> float:
-    """`sqrt(ln(HSA / delta) / (SAK + H (SA)^2 D))`, for rate and gamma alike: inverts the quoted bound [derived]."""
-    steps, states, actions = shape
-    pairs = states * actions
-    doubt = log(steps * pairs / chance_of_failure(rounds, delta))
-    return sqrt(doubt / (pairs * rounds + steps * pairs**2 * require_delay(total_delay)))
-
-
-def delayed_uob_reps_rate(shape: Shape, rounds: int, total_delay: int = 0, delta: float | None = None) -> float:
-    """`sqrt(ln(HSA / delta) / max(SAK, sqrt(HSA) D))`, for rate and gamma alike: inverts the quoted bound [derived]."""
-    steps, states, actions = shape
-    doubt = log(steps * states * actions / chance_of_failure(rounds, delta))
-    return sqrt(doubt / max(states * actions * rounds, sqrt(steps * states * actions) * require_delay(total_delay)))
+    late = float(steps**1.25 * (states * actions) ** 0.25 * sqrt(total_delay))
+    return float(steps**2 * states * sqrt(actions * rounds)) + late
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
@@ -206,14 +151,6 @@ def require_episodes(domain: Domain, instead: str) -> None:
     """Refuse stationary policies, for which the parameters of episodes are not meant."""
     if isinstance(domain, StationaryPolicies):
         raise InvalidInput(f"these parameters are for episodes; in a stream of steps use {instead}")
-
-
-def chance_of_failure(rounds: int, delta: float | None) -> float:
-    """The chance `delta` that a confidence set fails; `1 / rounds` if it is None."""
-    chance = 1.0 / require_rounds(rounds) if delta is None else delta
-    if not 0.0 < chance <= 1.0:
-        raise InvalidInput(f"{chance}; it must be above 0 and at most 1", "delta")
-    return chance
 
 
 def over(distance: float, rate: float) -> float:

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from amdp.algorithms.base import Learner, PolicyDistribution
-from amdp.algorithms.bounds import require_episodes
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.task import Task
@@ -128,17 +127,19 @@ class UnknownDelay(Doubling):
 
 def ftpl_unknown_rounds(task: Task) -> UnknownRounds:
     """FTPL with shared trials that does not know the number of rounds: it doubles its guess of it."""
-    require_episodes(task.domain, "ftpl-infinite")
-    return UnknownRounds(partial(_ftpl, task, None))
+    return UnknownRounds(_tuning(task))
 
 
 def ftpl_unknown_delay(task: Task) -> UnknownDelay:
     """FTPL with shared trials that does not know the total delay: it doubles its guess of it."""
-    require_episodes(task.domain, "ftpl-infinite")
-    return UnknownDelay(partial(_ftpl, task, task.rounds), first=task.rounds)
+    return UnknownDelay(partial(_for_delay, _tuning(task), task.rounds), first=task.rounds)
 
 
-def _ftpl(task: Task, rounds: int | None, domain: Domain, guess: int) -> Ftpl:
-    """FTPL for a guess of the total delay in so many rounds, or of the rounds themselves if they are None."""
-    settings: dict[str, Any] = {"oracle": task.planning_oracle, "shared": True, "multiplier": task.multiplier}
-    return Ftpl.tuned(domain, guess, **settings) if rounds is None else Ftpl.tuned(domain, rounds, guess, **settings)
+def _tuning(task: Task) -> Callable[..., Ftpl]:
+    """FTPL for a domain, a number of rounds and a total delay."""
+    task.episodes("ftpl-infinite")
+    return partial(Ftpl.tuned, oracle=task.planning_oracle, shared=True, multiplier=task.multiplier)
+
+
+def _for_delay(tuned: Callable[..., Ftpl], rounds: int, domain: Domain, guess: int) -> Ftpl:
+    return tuned(domain, rounds, guess)

@@ -6,15 +6,17 @@ allows. That the source evaluates policies by this minimum is [derived], not rec
 which the feedback arrives, which lies inside that of the round that was played.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self
+from math import log, sqrt
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import softmax
 
 from amdp.algorithms import bounds
-from amdp.algorithms.base import Learner, PolicyStream, Trials
+from amdp.algorithms.base import PolicyStream, Trials
 from amdp.algorithms.bounds import Bound
 from amdp.algorithms.estimators.base import Estimator, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
@@ -35,38 +37,28 @@ from amdp.oracles.markov.enumeration import deciding_states
 MOST_POLICIES = 100_000
 
 
-class PolicyList(Protocol):
+@dataclass(frozen=True, eq=False)
+class PolicyList(ABC):
     """A list of deterministic policies: their expected losses and visit chances."""
 
-    @property
-    def domain(self) -> Domain:
-        """Their domain, with what is known of the dynamics."""
-        ...
+    domain: Domain
+    actions: Actions = field(repr=False)  # [n, h, s], or [n, s] if they are stationary
 
-    @property
-    def actions(self) -> Actions:
-        """The policies, `[n, h, s]`."""
-        ...
-
+    @abstractmethod
     def expected_losses(self, estimate: Floats) -> Floats:
         """The expected loss `[n]` of each policy, for losses `[h, s, a]`; over a box the least possible one."""
-        ...
 
+    @abstractmethod
     def visits(self, pairs: Pairs) -> Floats:
         """The greatest chance `[n, m]` of each policy to be at each pair."""
-        ...
 
     def narrowed(self, segment: Segment) -> Self:
-        """The same policies over the dynamics that a segment leaves possible."""
-        ...
+        """The same policies over the dynamics that a segment leaves possible; a kernel stays."""
+        return self
 
 
-@dataclass(frozen=True, eq=False)
-class KernelPolicyList:
+class KernelPolicyList(PolicyList):
     """Policies over a kernel, by the table of their occupancies."""
-
-    domain: Domain
-    actions: Actions = field(repr=False)
 
     @cached_property
     def occupancy(self) -> Occupancy:
@@ -82,16 +74,12 @@ class KernelPolicyList:
     def visits(self, pairs: Pairs) -> Floats:
         return self.occupancy[:, pairs.steps, pairs.states, pairs.actions]
 
-    def narrowed(self, segment: Segment) -> Self:
-        return self
-
 
 @dataclass(frozen=True, eq=False)
-class StationaryPolicyList:
-    """Stationary policies `[n, s]` over a kernel; state distributions are computed for the steps asked for."""
+class StationaryPolicyList(PolicyList):
+    """Stationary policies over a kernel; state distributions are computed for the steps asked for."""
 
     domain: StationaryPolicies
-    actions: Actions = field(repr=False)
 
     def expected_losses(self, estimate: Floats) -> Floats:
         return stationary_costs(self.domain, self.actions, estimate)
@@ -99,16 +87,11 @@ class StationaryPolicyList:
     def visits(self, pairs: Pairs) -> Floats:
         return stationary_visits(self.domain, self.actions, pairs)
 
-    def narrowed(self, segment: Segment) -> Self:
-        return self
-
 
 @dataclass(frozen=True, eq=False)
-class BoxPolicyList:
+class BoxPolicyList(PolicyList):
     """Policies over a box of kernels; each has the expected loss under its cheapest kernel."""
 
-    domain: Domain
-    actions: Actions = field(repr=False)
     policies: Policies = field(repr=False)  # [n, h, s, a], the same as chances
 
     def expected_losses(self, estimate: Floats) -> Floats:
@@ -210,18 +193,25 @@ class Hedge:
 
     @classmethod
     def tuned(cls, domain: Domain, rounds: int, total_delay: int = 0, *, multiplier: float = 1.0) -> Self:
-        """Delayed Hedge: rate and gamma `sqrt(S ln A / (H (SAK + D)))` [derived]; `multiplier` scales both."""
+        """Delayed Hedge: rate and gamma `sqrt(S ln A / (H (SAK + D)))` [derived: inverts the quoted bound].
+
+        `multiplier` scales both.
+        """
         bounds.require_episodes(domain, "hedge-infinite: see HedgeTuning")
-        rate = multiplier * bounds.delayed_hedge_rate(domain.shape, rounds, total_delay)
+        steps, states, actions = domain.shape
+        met = states * actions * bounds.require_rounds(rounds) + bounds.require_delay(total_delay)
+        rate = multiplier * sqrt(states * log(actions) / (steps * met))
         return cls(rate, ImplicitExploration(rate))
 
     @classmethod
     def exact(cls, domain: Domain, rounds: int, total_delay: int = 0, *, multiplier: float = 1.0) -> Self:
         """The same rate with importance weighting: for known transitions, where the chances are exact [derived]."""
-        bounds.require_episodes(domain, "hedge-infinite: see HedgeTuning")
+        tuned = cls.tuned(domain, rounds, total_delay, multiplier=multiplier)
         if not isinstance(domain.dynamics, SingleKernel):
-            raise InvalidInput(f"exact weights need a kernel, not {describe(domain)}; over a box use Hedge.tuned")
-        return cls(multiplier * bounds.delayed_hedge_rate(domain.shape, rounds, total_delay), ImportanceWeighting())
+            raise InvalidInput(
+                f"exact weights need a kernel, not {describe(domain)}; for unknown transitions use delayed-hedge"
+            )
+        return cls(tuned.rate, ImportanceWeighting())
 
     @property
     def feedback(self) -> type:
@@ -282,11 +272,11 @@ def _every_policy(domain: Domain, limit: int) -> Actions:
     return policies.reshape(count, *deciding.shape)
 
 
-def hedge(task: Task) -> Learner[Any]:
+def hedge(task: Task) -> Hedge:
     """Exponential weights over all policies, exact importance weighting; few policies, known transitions."""
-    return Hedge.exact(task.domain, task.rounds, task.total_delay, multiplier=task.multiplier)
+    return Hedge.exact(task.episodes("hedge-infinite"), task.rounds, task.total_delay, multiplier=task.multiplier)
 
 
-def delayed_hedge(task: Task) -> Learner[Any]:
+def delayed_hedge(task: Task) -> Hedge:
     """Exponential weights over all policies, implicit exploration: Delayed Hedge of Jin et al. (2022)."""
-    return Hedge.tuned(task.domain, task.rounds, task.total_delay, multiplier=task.multiplier)
+    return Hedge.tuned(task.episodes("hedge-infinite"), task.rounds, task.total_delay, multiplier=task.multiplier)

@@ -55,7 +55,7 @@ class Row:
     def refusal(self, domain: Domain) -> str | None:
         """Why the learner would not play there; None: it would. Its own recipe is asked, so that the two agree."""
         try:
-            from_task(self.learner, Task(domain, REFUSAL_ROUNDS))
+            from_task(Task(domain, REFUSAL_ROUNDS, learner=self.learner))
         except InvalidInput as problem:
             return str(problem)
         return None

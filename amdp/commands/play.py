@@ -116,7 +116,7 @@ def play(
             learner, _named(oracle), _named(projection), multiplier, settings("--set", given or ())
         )
         asked = RunSettings(game, player, seed)
-        match = arrange(asked)
+        match = arrange(asked).require_used()
         began = perf_counter()
         with ExitStack() as stack:
             stream = stack.enter_context(_recording(record, asked, match)) if record else None

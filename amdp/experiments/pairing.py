@@ -37,11 +37,7 @@ def pairings(
         if game.label not in built:
             built = {game.label: _games(game.settings, tune, seed)}  # one at a time: a game may be large
         games_or_refusal = built[game.label]
-        refusal = (
-            games_or_refusal
-            if isinstance(games_or_refusal, AmdpError)
-            else _refusal(games_or_refusal, learner.settings)
-        )
+        refusal = games_or_refusal if isinstance(games_or_refusal, AmdpError) else _refusal(games_or_refusal, learner)
         if refusal is None:
             pairs.append((game.label, learner.label))
             paired |= {id(game), id(learner)}
@@ -76,11 +72,11 @@ def _games(settings: GameSettings, tune: Tune | None, seed: int) -> list[Game] |
         return problem
 
 
-def _refusal(games: list[Game], learner: LearnerSettings) -> AmdpError | None:
+def _refusal(games: list[Game], learner: Entry[LearnerSettings]) -> AmdpError | None:
     """Why the pairing cannot work; a defect is no reason: it shows when the run is played, and is recorded."""
     try:
         for game in games:
-            entered(game, learner)
+            entered(game, learner.settings).require_used(learner.point.own_keys)
     except AmdpError as problem:
         return problem
     except Exception:

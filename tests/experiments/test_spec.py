@@ -187,9 +187,9 @@ name = "ftpl-infinite"
     assert len(reasons) + len(made.pairs) == 5 * 4
     assert "needs a kernel" in reasons["unknown", "o-reps"]
     assert reasons["told all", "o-reps"] == "o-reps understands bandit feedback; the game tells full"
-    assert "give steps instead of episodes" in reasons["known", "ftpl-infinite"]
+    assert "use Game(..., steps=N)" in reasons["known", "ftpl-infinite"]
     assert "more than its limit" in reasons["large", "hedge"]
-    assert "StationaryPolicies" in reasons["stream", "o-reps"]
+    assert "o-reps plays episodes" in reasons["stream", "o-reps"]
 
 
 def test_labels_choose_pairings_of_a_whole_grid_or_of_one_point() -> None:
@@ -375,18 +375,18 @@ WRONG: list[tuple[str, str, str]] = [
     (
         learner_of('name = "hedge-infinite"'),
         "learners[1]",
-        "'hedge-infinite' has no runs; it fits nothing: 'tiny' with 'hedge-infinite': an unbroken stream is played",
+        "'hedge-infinite' has no runs; it fits nothing: 'tiny' with 'hedge-infinite': hedge-infinite plays one stream",
     ),
     (
         learner_of('name = "hedge-infinite"\ngames = ["tiny"]'),
         "learners[1].games",
-        "'tiny' cannot be paired with it: an unbroken stream is played with",
+        "'tiny' cannot be paired with it: hedge-infinite plays one stream of steps",
     ),
     (learner_of('name = "fpl"\ngames = []'), "learners[1].games", "[]; it must be a list of labels"),
     (
         game_of(TINY + 'unknown = true\nlearners = ["o-reps"]') + '[[learners]]\nname = "o-reps"',
         "games[1].learners",
-        "'o-reps' cannot be paired with it: O-REPS needs a kernel",
+        "'o-reps' cannot be paired with it: o-reps needs a kernel",
     ),
     (
         learner_of('name = "ftpl"\noracle = "milp"'),

@@ -1,7 +1,18 @@
-"""Learners whose state is an occupancy measure: what mirror descent and the regularized leader share.
+"""Learners over occupancy measures: mirror descent and the regularized leader, which differ in the prior of a round.
 
 The measure is the one nearest, in relative entropy, to `prior * exp(-rate * total)`; one projection finds it, when a
-policy is asked for. Feedback that arrives in one round is summed before it.
+policy is asked for. Feedback that arrives in one round is summed before it. The algorithms differ in values only: the
+estimator, the domain (kernel or box), and when the box is refreshed.
+
+| algorithm | estimator | domain | refresh |
+|---|---|---|---|
+| O-REPS (Zimin and Neu 2013), full information | the losses | kernel | - |
+| O-REPS, bandit | importance weighting | kernel | - |
+| UOB-REPS (Jin, Jin, Luo, Sra and Yu 2020) | implicit exploration | box | when a count doubles |
+| UC-O-REPS (Rosenberg and Mansour 2019) | the losses | L1 ball | when a count doubles |
+| UC-O-REPS (Bernstein) | the losses | box | when a count doubles |
+| Delayed UOB-REPS (Jin, Lancewicki, Luo, Mansour and Rosenberg 2022) | delay-adapted | box | every round |
+| Delayed UOB-FTRL (the same authors), the regularized leader | implicit exploration | box | every round |
 """
 
 from abc import ABC, abstractmethod
@@ -23,6 +34,8 @@ from amdp.model.dynamics import Dynamics
 from amdp.model.segments import Pairs, Segment
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.projection.base import Projection, ProjectionOracle, Projector, bind_projection
+
+FAINTEST = -500.0  # the logarithm of the least mass of a prior; the exponential of less may be lost in a round
 
 
 class Refresh(Protocol):
@@ -134,17 +147,13 @@ class MeasureLearner(ABC):
         return TiltedMeasure(projector, self.rate, flat, np.zeros(domain.shape), domain.dynamics)
 
     def observe(self, distribution: TiltedMeasure, segment: Segment) -> TiltedMeasure:
-        gathered, used = distribution.gathered.narrow(segment), distribution.projector.domain
-        taken = self.refresh.refreshed(used.dynamics, gathered)
-        stands = taken is used.dynamics
-        projector = distribution.projector if stands else self._bound_again(distribution.projector, taken)
-        return replace(
-            self._rebased(distribution),
-            projector=projector,
-            gathered=gathered,
-            stands=stands,
-            played=distribution.playing,
-        )
+        gathered, projector = distribution.gathered.narrow(segment), distribution.projector
+        taken = self.refresh.refreshed(projector.domain.dynamics, gathered)
+        stands = taken is projector.domain.dynamics
+        if not stands:
+            projector = projector.oracle.bind(MarkovPolicies(taken, projector.domain.initial))
+        based, played = self._rebased(distribution), distribution.playing
+        return replace(based, projector=projector, gathered=gathered, stands=stands, played=played)
 
     def weigh(self, distribution: TiltedMeasure, segment: Segment, rng: np.random.Generator) -> Weights:
         return self.estimator.weigh(distribution.playing, segment, rng)
@@ -168,5 +177,33 @@ class MeasureLearner(ABC):
     def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
         """The prior, the total and the last projection with which the next round begins."""
 
-    def _bound_again(self, projector: Projector, dynamics: Dynamics) -> Projector:
-        return projector.oracle.bind(MarkovPolicies(dynamics, projector.domain.initial))
+
+class MirrorDescent(MeasureLearner):
+    """`q_{k+1} = argmin_{q in Delta(k+1)} rate <q, sum of the estimates that arrived> + KL(q || q_k)`.
+
+    Masses of the prior `q_k` below `exp(-500)` count as that. Raising a prior by `e` in each of `n` entries lowers
+    `KL(q || q_k)` for every `q`, up to `n e`, and so costs at most `K n e / rate` regret: nothing. Without it,
+    logarithms grow with the rounds, and beyond `1e7` their own rounding is more than what a projection has to resolve.
+
+    The update and the initial point are [from memory] of the sources; the rates say where they come from.
+    """
+
+    def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
+        played = distribution.projection
+        # The next prior is this measure, which is nearest to itself at prices of zero.
+        itself = replace(played, prices=np.zeros_like(played.prices), objective=0.0, gap=0.0)
+        # Mass that is there is at least exp(FAINTEST); where none can be, none is.
+        log_measure = played.log_measure
+        prior = np.where(np.isneginf(log_measure), -np.inf, np.maximum(log_measure, FAINTEST))
+        return replace(distribution, prior=prior, total=np.zeros_like(distribution.total), last=itself)
+
+
+class RegularizedLeader(MeasureLearner):
+    """`q_k = argmin_{q in Delta(k)} rate <q, sum of all estimates that arrived> + sum q ln q` [from memory].
+
+    The prior never moves, and the same projection finds the measure. Over a kernel, where the set never moves either,
+    the measures are those of mirror descent.
+    """
+
+    def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
+        return replace(distribution, last=distribution.projection)

@@ -29,13 +29,7 @@ from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.occupancy.measures import EveryRound, PlayedPolicy, Refresh
 from amdp.algorithms.policy_optimization import bounds as policy_bounds
-from amdp.algorithms.policy_optimization.critics import (
-    Critic,
-    Evaluation,
-    KeptWeights,
-    compiled,
-    kept_table,
-)
+from amdp.algorithms.policy_optimization.critics import Critic, Evaluation, KeptWeights, compiled, kept_table
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
 from amdp.model.coverage import least_visited
@@ -96,7 +90,8 @@ class PolicyOptimization:
         return self.estimator.feedback
 
     def start(self, domain: Domain, rng: np.random.Generator) -> LocalWeights:
-        require_episodes(domain)
+        if not isinstance(domain, MarkovPolicies):
+            raise InvalidInput(f"policy optimization plays MarkovPolicies, not {describe(domain)}")
         compiled(domain.dynamics)
         return LocalWeights(domain, domain.dynamics, self.rate, self.exploration, np.zeros(domain.shape))
 
@@ -131,11 +126,3 @@ class PolicyOptimization:
             least = least_visited(domain.dynamics, domain.initial).chance
             return policy_bounds.importance(*terms, least, self.exploration)
         return None
-
-
-def require_episodes(domain: Domain) -> None:
-    """Refuse stationary policies: policy optimization plays episodes."""
-    if not isinstance(domain, MarkovPolicies):
-        raise InvalidInput(
-            f"policy optimization plays MarkovPolicies, not {describe(domain)}: give episodes instead of steps"
-        )

@@ -31,7 +31,6 @@ from amdp.algorithms.estimators.trials import StationaryTrials
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge
-from amdp.algorithms.streams.steps import stationary
 from amdp.algorithms.streams.switching import Epoch, PolicySwitching, RenewedSwitching
 from amdp.algorithms.task import EpochSetup, Task
 from amdp.arrays import require_whole
@@ -378,9 +377,7 @@ def hedge_infinite_renewed(task: Task, *, epochs: int | None = None, theorem: bo
 def _tuning(
     kind: type[Tuned], task: Task, switching: type[PolicySwitching], epochs: int | None, theorem: bool
 ) -> Tuned:
-    domain = stationary(task.domain)
-    if task.total_delay:
-        raise InvalidInput(f"total_delay = {task.total_delay}; an unbroken stream has no delays")
+    domain = task.stream()
     tune = kind.tuned if theorem else kind.practical
     return tune(switching(domain.dynamics, domain.initial), epochs, task.multiplier)
 

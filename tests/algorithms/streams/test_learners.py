@@ -321,7 +321,7 @@ def test_an_oracle_that_does_not_solve_stationary_policies_is_never_replaced() -
 
 def test_recipes_refuse_episodes_and_delays() -> None:
     kernel = Kernel.homogeneous(np.ones((1, 2, 1)), 5)
-    with pytest.raises(InvalidInput, match="not MarkovPolicies"):
+    with pytest.raises(InvalidInput, match="plays one stream of steps, not episodes"):
         ftpl_infinite(Task(MarkovPolicies(kernel), 5))
     with pytest.raises(InvalidInput, match="total_delay = 3"):
         hedge_infinite(Task(StationaryPolicies(kernel), 5, total_delay=3))
