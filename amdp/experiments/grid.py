@@ -25,11 +25,6 @@ class Point:
     values: dict[str, Any]
     paths: dict[str, str]  # by dotted keys, such as `instance.n_states`
 
-    @property
-    def own_keys(self) -> list[str]:
-        """The keys that stand in the entry itself, not in the defaults that all entries share."""
-        return [key for key in self.values if self.paths[key].startswith(self.path)]
-
     def path_of(self, *keys: str) -> str:
         """The path of the deepest of nested keys that is given."""
         return next((self.paths[key] for key in _nested(keys) if key in self.paths), self.path)

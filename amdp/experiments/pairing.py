@@ -76,12 +76,20 @@ def _refusal(games: list[Game], learner: Entry[LearnerSettings]) -> AmdpError | 
     """Why the pairing cannot work; a defect is no reason: it shows when the run is played, and is recorded."""
     try:
         for game in games:
-            entered(game, learner.settings).require_used(learner.point.own_keys)
+            entered(game, learner.settings).require_used(_own_options(learner))
     except AmdpError as problem:
         return problem
     except Exception:
         return None
     return None
+
+
+def _own_options(learner: Entry[LearnerSettings]) -> list[str]:
+    """The options of this very learner: none from the defaults, and none of an entry that lists several names."""
+    point = learner.point
+    if point.path_of("name") != f"{point.path}.name":
+        return []
+    return [key for key in point.values if point.path_of(key).startswith(point.path)]
 
 
 def _require_unasked(game: Entry[Any], learner: Entry[Any], refusal: AmdpError) -> None:

@@ -95,6 +95,8 @@ class Game:
         if not isinstance(unknown, bool):
             raise InvalidInput(f"{unknown!r}; give True or False", "unknown")
         require_radius(radius, radius_scale)
+        if not unknown:
+            refuse_radius(radius, radius_scale)
         self.is_stream = steps is not None
         self.world = find_world(world, steps)
         given = _read(losses, self.world, self.is_stream)
@@ -213,6 +215,13 @@ def require_radius(radius: str, scale: float) -> None:
     if radius not in (*RADII, L1):
         raise InvalidInput(f"{radius!r}; known names: {', '.join((*RADII, L1))}", "radius")
     require_positive("radius_scale", scale)
+
+
+def refuse_radius(radius: str, scale: float) -> None:
+    """Refuse a radius of confidence sets, or a factor of it, in a game whose transitions are known."""
+    for name, value, usual in (("radius", radius, "paper"), ("radius_scale", scale, 1.0)):
+        if value != usual:
+            raise InvalidInput(f"{value!r}; the transitions are known: use Game(..., unknown=True), or --unknown", name)
 
 
 def _require_fits(game: Game) -> None:

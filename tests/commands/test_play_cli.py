@@ -271,6 +271,8 @@ def test_what_cannot_be_played_is_refused_in_one_line(arguments: tuple[str, ...]
             "o-reps plays episodes, not one stream of steps",
         ),
         (("--steps", "200", "--learner", "pomd"), "or --episodes K"),
+        (("--learner", "o-reps", "--oracle", "lp"), "o-reps does not use it; its options: projection, multiplier"),
+        (("--learner", "o-reps", "--radius", "l1"), "radius = 'l1'; the transitions are known: use"),
     ],
 )
 def test_a_refusal_says_what_to_type(arguments: tuple[str, ...], message: str) -> None:

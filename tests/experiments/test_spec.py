@@ -393,6 +393,11 @@ WRONG: list[tuple[str, str, str]] = [
         "learners[1].oracle",
         "'ftpl oracle=milp' has no runs; it fits nothing: 'tiny' with 'ftpl oracle=milp': MixedProgram does not solve",
     ),
+    (
+        learner_of('name = "o-reps"\noracle = "lp"'),
+        "learners[1].oracle",
+        "OccupancyProgram; o-reps does not use it; its options: projection, multiplier",
+    ),
     (game_of(TINY + 'comparator = { name = "lp", gap = -1 }'), "games[1].comparator.gap", "-1"),
     (f"checkpoints = 100001\n{SMALL}", "checkpoints", "100001; it must be a whole number, 2 .. 100000"),
     (
@@ -415,6 +420,20 @@ WRONG: list[tuple[str, str, str]] = [
         "its lists make 12000 combinations; at most 10000 are allowed",
     ),
 ]
+
+
+@pytest.mark.parametrize(
+    "shared",
+    [
+        '[defaults]\noracle = "lp"\n[[learners]]\nname = "ftpl"\n[[learners]]\nname = "o-reps"\n',
+        '[[learners]]\nname = ["ftpl", "o-reps"]\noracle = "lp"\n',
+    ],
+    ids=["by the defaults", "by an entry"],
+)
+def test_learners_may_share_an_oracle_that_not_all_of_them_use(shared: str) -> None:
+    game = '[[games]]\ninstance = "tiny"\nepisodes = 9\nradius = "jin-2020"\nunknown = false\n'
+    made = Spec.parse(f"seeds = 1\n{shared}{game}")
+    assert {learner.partition(" ")[0] for _, learner in made.pairs} == {"ftpl", "o-reps"}
 
 
 @pytest.mark.parametrize(("text", "path", "message"), WRONG, ids=[f"{path}: {text[:24]}" for _, path, text in WRONG])
