@@ -12,7 +12,7 @@ from amdp import options, registry
 from amdp.algorithms.base import Learner
 from amdp.algorithms.task import SOLVERS, EpochSetup, Recipe, Task, WatchedTask
 from amdp.errors import InvalidInput
-from amdp.model.domains import Domain, StationaryPolicies
+from amdp.model.domains import Domain
 from amdp.oracles.base import PlanningOracle
 from amdp.oracles.projection.base import ProjectionOracle
 
@@ -31,31 +31,18 @@ def learner(
 ) -> Learner[Any]:
     """The learner of that name, tuned for a game; `settings` are keywords of its recipe.
 
-    Those that play a stream in epochs, such as `ftpl-infinite`, come with more: see `epoch_learner`.
+    Those that play a stream in epochs, such as `ftpl-infinite`, come with more: see `from_task`.
     """
-    built = _checked(WatchedTask(domain, rounds, total_delay, oracle, projection, multiplier, name), settings)
+    task = WatchedTask(domain, rounds, total_delay, oracle, projection, multiplier, name)
+    built = from_task(task, **settings)
     if isinstance(built, EpochSetup):
-        raise InvalidInput(f"{name} plays a stream in epochs; build it with amdp.algorithms.named.epoch_learner")
-    return built
-
-
-def epoch_learner(
-    name: str,
-    domain: StationaryPolicies,
-    oracle: str | PlanningOracle | None = None,
-    multiplier: float = 1.0,
-    **settings: Any,
-) -> EpochSetup:
-    """The learner of that name for the epochs of a stream, with the length of an epoch and its policy switching."""
-    task = WatchedTask(domain, domain.shape[0], oracle=oracle, multiplier=multiplier, learner=name)
-    built = _checked(task, settings)
-    if not isinstance(built, EpochSetup):
-        raise InvalidInput(f"{name} does not play in epochs; build it with amdp.algorithms.named.learner")
+        raise InvalidInput(f"{name} plays a stream in epochs; build it with amdp.algorithms.named.from_task")
+    require_read(task)
     return built
 
 
 def from_task(task: Task, **settings: Any) -> Learner[Any] | EpochSetup:
-    """What the recipe named `task.learner` builds for a task."""
+    """What the recipe named `task.learner` builds: a learner, with more if it plays a stream in epochs."""
     recipe: Recipe = registry.find(GROUP, task.learner)
     registry.require_options(task.learner, recipe, settings)
     options.require_kinds(task.learner, recipe, {key: _python(value) for key, value in settings.items()})
@@ -69,12 +56,6 @@ def require_read(task: WatchedTask, options: Iterable[str] = SOLVERS) -> None:
             known = [*sorted(task.read), "multiplier", *registry.known_options(registry.find(GROUP, task.learner))]
             chosen = value if isinstance(value, str) else type(value).__name__
             raise InvalidInput(f"{chosen}; {task.learner} does not use it; its options: {', '.join(known)}", option)
-
-
-def _checked(task: WatchedTask, settings: dict[str, Any]) -> Learner[Any] | EpochSetup:
-    built = from_task(task, **settings)
-    require_read(task)
-    return built
 
 
 def _python(value: Any) -> Any:

@@ -2,17 +2,7 @@
 
 The measure is the one nearest, in relative entropy, to `prior * exp(-rate * total)`; one projection finds it, when a
 policy is asked for. Feedback that arrives in one round is summed before it. The algorithms differ in values only: the
-estimator, the domain (kernel or box), and when the box is refreshed.
-
-| algorithm | estimator | domain | refresh |
-|---|---|---|---|
-| O-REPS (Zimin and Neu 2013), full information | the losses | kernel | - |
-| O-REPS, bandit | importance weighting | kernel | - |
-| UOB-REPS (Jin, Jin, Luo, Sra and Yu 2020) | implicit exploration | box | when a count doubles |
-| UC-O-REPS (Rosenberg and Mansour 2019) | the losses | L1 ball | when a count doubles |
-| UC-O-REPS (Bernstein) | the losses | box | when a count doubles |
-| Delayed UOB-REPS (Jin, Lancewicki, Luo, Mansour and Rosenberg 2022) | delay-adapted | box | every round |
-| Delayed UOB-FTRL (the same authors), the regularized leader | implicit exploration | box | every round |
+estimator, the domain (kernel or box), and when the box is refreshed; `recipes` has them.
 """
 
 from abc import ABC, abstractmethod
@@ -179,13 +169,9 @@ class MeasureLearner(ABC):
 
 
 class MirrorDescent(MeasureLearner):
-    """`q_{k+1} = argmin_{q in Delta(k+1)} rate <q, sum of the estimates that arrived> + KL(q || q_k)`.
+    """`q_{k+1} = argmin_{q in Delta(k+1)} rate <q, sum of the estimates that arrived> + KL(q || q_k)` [from memory].
 
-    Masses of the prior `q_k` below `exp(-500)` count as that. Raising a prior by `e` in each of `n` entries lowers
-    `KL(q || q_k)` for every `q`, up to `n e`, and so costs at most `K n e / rate` regret: nothing. Without it,
-    logarithms grow with the rounds, and beyond `1e7` their own rounding is more than what a projection has to resolve.
-
-    The update and the initial point are [from memory] of the sources; the rates say where they come from.
+    Masses of the prior `q_k` below `exp(-500)` count as that, which costs nothing: docs/mirror-descent.md says why.
     """
 
     def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:

@@ -2,18 +2,9 @@
 
     pi_k[h,s,a] ~ exp(-rate * sum of the scores that arrived),   a share `exploration` of it spread evenly
 
-The scores say what an action costs from its place on. The algorithms differ in their critic, and in values:
-
-| algorithm | critic | domain | refresh | exploration |
-|---|---|---|---|---|
-| optimistic POMD (Shani, Efroni, Rosenberg and Mannor 2020) | implicit exploration, evaluated | box | every round | - |
-| Delayed OPPO (Lancewicki, Rosenberg and Mansour 2022), bandit | the same | box | every round | - |
-| Delayed OPPO, full information | the losses, evaluated | box | every round | - |
-| dilated bonuses (Luo, Wei and Lee 2021) | loss to go less a bonus | box | when a count doubles | - |
-| bandit O-SSP (Neu, Gyorgy and Szepesvari 2010) | importance weighting, evaluated | kernel | - | yes |
-
-All play over a kernel, too. The updates are [from memory] of the sources, but for that of dilated bonuses, whose
-structure agrees with public code [confirmed].
+The scores say what an action costs from its place on. The algorithms differ in their critic, and in values: `recipes`
+has them. The updates are [from memory] of the sources, but for that of dilated bonuses, whose structure agrees with
+public code [confirmed].
 """
 
 from dataclasses import dataclass, field, replace

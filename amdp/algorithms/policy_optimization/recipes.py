@@ -1,6 +1,7 @@
 """Learners of policy optimization by short name: each recipe tunes one for a task, as its source says.
 
-`H` steps, `S` states, `A` actions, `K` rounds, `D` total delay; tags as in `amdp.algorithms.bounds`.
+`H` steps, `S` states, `A` actions, `K` rounds, `D` total delay; tags as in `amdp.algorithms.bounds`. What is uncertain
+about each stands in docs/policy-optimization.md.
 """
 
 from math import log, sqrt
@@ -23,8 +24,7 @@ def pomd(task: Task) -> PolicyOptimization:
     """Policy optimization over a box, bandit feedback: optimistic POMD of Shani et al. (2020), tuned without delay.
 
     Rate `1 / (H K^(2/3))`, gamma `1 / (sqrt(A) K^(1/3))` [from memory]; regret `H^2 S sqrt(A) K^(2/3)` [confirmed],
-    without logarithms. The source has a Bernstein radius of its own, which is not recalled; any that holds will do,
-    such as `Radius.jin_2020` [derived].
+    without logarithms. Any radius that holds will do, such as `Radius.jin_2020` [derived].
     """
     steps, _, actions = _episodes(task)
     third = task.rounds ** (1 / 3)
@@ -48,9 +48,7 @@ def delayed_oppo(task: Task) -> PolicyOptimization:
     """Policy optimization over a box, delayed bandit feedback: Delayed OPPO of Lancewicki et al. (2022).
 
     Gamma `min(1, (H sqrt(K+D) / (SAK))^(2/3))`, rate `sqrt(gamma ln A / (H^2 (K+D)))`: they balance
-    `H ln A / rate + rate H^3 (K + D) / gamma + gamma HSAK` [derived]. The polynomial factors of the source and the box
-    of its evaluation are uncertain. Losses may be delayed, trajectories are not: what the source adds for delayed
-    trajectories, forced exploration, is left out.
+    `H ln A / rate + rate H^3 (K + D) / gamma + gamma HSAK` [derived].
     """
     steps, states, actions = _episodes(task)
     longer = task.rounds + require_delay(task.total_delay)
@@ -73,9 +71,7 @@ def o_ssp(task: Task) -> PolicyOptimization:
 
     Rate `sqrt(alpha ln A / (H^2 AK))`, exploration `rate HA / alpha`: no estimate moves a weight by more than a factor
     `e` [derived]. The rate, scaled by the multiplier, is at most what keeps the exploration at one half. `alpha` is the
-    least chance that any policy is at a step and state that can be reached; where it is 0 the assumption fails, and the
-    learner is refused. That the algorithm is of the kind of Exp3 is [from memory]; the paper on FTPL calls it a
-    perturbed leader.
+    least chance that any policy is at a step and state that can be reached; where it is 0, the learner is refused.
     """
     (steps, _, actions), least = _episodes(task), _sure_visits(task)
     wanted = task.multiplier * sqrt(least * log(actions) / (steps**2 * actions * task.rounds))

@@ -1,14 +1,8 @@
 """FTPL and Hedge over stationary policies in a stream of steps (Dai, Luo and Chen 2022, section 5 and appendix D).
 
 The learners are `Ftpl` and `Hedge`. What is new is that an epoch begins with a switch, whose steps say nothing about
-the policy. So a pair is met at step `t` only if the switch was over by then, which the estimates must know of:
-
-- the printed algorithms take all switches as finished: `GeometricResampling` and `ImportanceWeighting` as in episodes;
-- `SkipSwitchWindow` does so too, but ignores the first steps of every epoch;
-- `ReplayedResampling` and `EnteredWeighting` use the exact chance that a policy was entered and is there.
-
-The theorems are proved for policies that are entered anew in every epoch (`RenewedSwitching`) and the first two kinds
-of estimates: those learners are `ftpl-infinite-renewed` and `hedge-infinite-renewed`, and only they state a bound.
+the policy: a pair is met at step `t` only if the switch was over by then, which the estimates below must know of. What
+is proved of which, and the bounds for any parameters, are in docs/infinite-horizon.md.
 
 `T` steps, `S` states, `A` actions, `D` diameter, `J` epochs of `H` steps, `C` the bound on a switch's expected length,
 `W` ignored steps.
@@ -57,11 +51,9 @@ NO_BOUND_FOR_EXACT = f"{NO_BOUND_FOR_KEPT}, nor for exact chances of being enter
 class SkipSwitchWindow(WeightTimesLoss):
     """Ignore the first `window` steps of every epoch, and weigh the others as if every switch were over by then.
 
-    With `F_pi(t)` the chance that a switch to `pi` is over by `t`, the mean of an estimate given all that happened
-    before the epoch is `loss * sum_pi p(pi) F_pi(t) mu_pi^t(s, a) / sum_pi p(pi) mu_pi^t(s, a)`, if policies are
-    entered anew in every epoch (`RenewedSwitching`): too small if switches take longer than the window, never too
-    large. A policy that is followed on (`PolicySwitching`) has the law that its last state leads to instead of
-    `mu_pi^t`: then the mean may be too large as well. `amdp verify stream-estimates` computes both.
+    If policies are entered anew in every epoch (`RenewedSwitching`), estimates are too small on average where switches
+    take longer than the window, never too large. If a policy is followed on, they may be too large as well:
+    docs/infinite-horizon.md has the means, and `amdp verify stream-estimates` computes them.
     """
 
     inner: Any  # SharedResampling, GeometricResampling, ImportanceWeighting or ImplicitExploration
