@@ -6,9 +6,10 @@ estimator, the domain (kernel or box), and when the box is refreshed; `recipes` 
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,38 +29,29 @@ from amdp.oracles.projection.base import Projection, ProjectionOracle, Projector
 FAINTEST = -500.0  # the logarithm of the least mass of a prior; the exponential of less may be lost in a round
 
 
-class Refresh(Protocol):
-    """When a learner takes up what it has gathered about the dynamics."""
-
-    def refreshed(self, used: Dynamics, gathered: Dynamics) -> Dynamics:
-        """The dynamics to use from now; `used` itself if nothing changes."""
-        ...
+# When a learner takes up what it has gathered about the dynamics: from the dynamics in use and those with all that was
+# observed to those that it uses from now on.
+Refresh = Callable[[Dynamics, Dynamics], Dynamics]
 
 
-@dataclass(frozen=True)
-class EveryRound:
+def every_round(used: Dynamics, gathered: Dynamics) -> Dynamics:
     """At once: the box is the intersection of all intervals so far (Jin et al. 2022)."""
-
-    def refreshed(self, used: Dynamics, gathered: Dynamics) -> Dynamics:
-        return gathered
+    return gathered
 
 
-@dataclass(frozen=True)
-class WhenDoubled:
+def when_doubled(used: Dynamics, gathered: Dynamics) -> Dynamics:
     """In epochs: when some pair has twice the visits of the last time, the set of the counts alone (Jin et al. 2020).
 
     Pairs of the last step do not count, as nothing follows them. There are at most `1 + (H-1)SA (log2(K) + 1)` epochs.
     """
-
-    def refreshed(self, used: Dynamics, gathered: Dynamics) -> Dynamics:
-        before, now = (getattr(each, "visits", None) for each in (used, gathered))
-        if gathered is used or before is None or now is None:
-            return gathered
-        if not (now.sum(axis=-1) >= np.maximum(1, 2 * before.sum(axis=-1))).any():
-            return used
-        if isinstance(gathered, BernsteinBox) and gathered.radius is not None:
-            return BernsteinBox.from_counts(now, gathered.radius)
-        return gathered  # an L1 ball is never intersected
+    before, now = (getattr(each, "visits", None) for each in (used, gathered))
+    if gathered is used or before is None or now is None:
+        return gathered
+    if not (now.sum(axis=-1) >= np.maximum(1, 2 * before.sum(axis=-1))).any():
+        return used
+    if isinstance(gathered, BernsteinBox) and gathered.radius is not None:
+        return BernsteinBox.from_counts(now, gathered.radius)
+    return gathered  # an L1 ball is never intersected
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,7 +113,7 @@ class MeasureLearner(ABC):
     rate: float
     estimator: Estimator
     projection: str | ProjectionOracle = "newton"
-    refresh: Refresh = field(default_factory=EveryRound)
+    refresh: Refresh = every_round
 
     def __post_init__(self) -> None:
         bounds.require_rate(self.rate)
@@ -138,7 +130,7 @@ class MeasureLearner(ABC):
 
     def observe(self, distribution: TiltedMeasure, segment: Segment) -> TiltedMeasure:
         gathered, projector = distribution.gathered.narrow(segment), distribution.projector
-        taken = self.refresh.refreshed(projector.domain.dynamics, gathered)
+        taken = self.refresh(projector.domain.dynamics, gathered)
         stands = taken is projector.domain.dynamics
         if not stands:
             projector = projector.oracle.bind(MarkovPolicies(taken, projector.domain.initial))

@@ -9,7 +9,7 @@ from math import log, sqrt
 from amdp.algorithms.bounds import require_delay, require_rounds
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
-from amdp.algorithms.occupancy.measures import MirrorDescent, RegularizedLeader, WhenDoubled
+from amdp.algorithms.occupancy.measures import MirrorDescent, RegularizedLeader, when_doubled
 from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
 from amdp.model.l1_ball import L1Ball
@@ -47,7 +47,7 @@ def uob_reps(task: Task, *, delta: float | None = None) -> MirrorDescent:
     steps, states, actions = task.episodes().shape
     doubt = log(steps**2 * states * actions / _chance_of_failure(task, delta))
     rate = task.multiplier * sqrt(doubt / (states * actions * task.rounds))
-    return MirrorDescent(rate, ImplicitExploration(rate), task.projection_oracle, WhenDoubled())
+    return MirrorDescent(rate, ImplicitExploration(rate), task.projection_oracle, when_doubled)
 
 
 def uc_o_reps(task: Task) -> MirrorDescent:
@@ -70,7 +70,7 @@ def uc_o_reps_bernstein(task: Task) -> MirrorDescent:
     """
     _, states, actions = task.episodes().shape
     rate = task.multiplier * sqrt(log(states**2 * actions) / require_rounds(task.rounds))
-    return MirrorDescent(rate, WholeTable(), task.projection_oracle, WhenDoubled())
+    return MirrorDescent(rate, WholeTable(), task.projection_oracle, when_doubled)
 
 
 def delayed_uob_reps(task: Task, *, delta: float | None = None) -> MirrorDescent:

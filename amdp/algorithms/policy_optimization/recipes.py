@@ -9,9 +9,8 @@ from math import log, sqrt
 from amdp.algorithms.bounds import MOST_EXPLORATION, require_delay, require_rounds
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
-from amdp.algorithms.occupancy.measures import WhenDoubled
-from amdp.algorithms.policy_optimization.critics import DilatedBonus, Evaluation, compiled
-from amdp.algorithms.policy_optimization.learners import PolicyOptimization
+from amdp.algorithms.occupancy.measures import when_doubled
+from amdp.algorithms.policy_optimization.learners import DilatedBonus, Evaluation, PolicyOptimization, compiled
 from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
 from amdp.model.coverage import least_visited
@@ -41,7 +40,7 @@ def dilated_bonus(task: Task) -> PolicyOptimization:
     steps, states, actions = _episodes(task)
     tuned = min(1.0 / (24.0 * steps**3), 1.0 / (steps * sqrt(states * actions * task.rounds)))
     rate = task.multiplier * tuned
-    return PolicyOptimization(rate, DilatedBonus(2.0 * rate * steps), WhenDoubled())
+    return PolicyOptimization(rate, DilatedBonus(2.0 * rate * steps), when_doubled)
 
 
 def delayed_oppo(task: Task) -> PolicyOptimization:
