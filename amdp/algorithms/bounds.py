@@ -10,7 +10,7 @@ from math import e, log, sqrt
 
 import numpy as np
 
-from amdp.arrays import require_whole
+from amdp.arrays import require_positive, require_whole
 from amdp.errors import InvalidInput
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.model.segments import Shape
@@ -171,16 +171,13 @@ def delayed_uob_reps_order(shape: Shape, rounds: int, total_delay: int) -> float
 
 def require_rounds(rounds: int) -> int:
     """Refuse less than one round."""
-    require_whole("rounds", rounds)
-    if rounds < 1:
-        raise InvalidInput(f"rounds = {rounds}; it must be at least 1")
+    require_whole("rounds", rounds, 1)
     return rounds
 
 
 def require_delay(total_delay: int) -> int:
     """Refuse a negative total delay."""
-    if total_delay < 0:
-        raise InvalidInput(f"total_delay = {total_delay}; it must not be negative")
+    require_whole("total_delay", total_delay, 0)
     return total_delay
 
 
@@ -192,8 +189,7 @@ def require_rate(rate: float) -> None:
 
 def require_noise_rate(rate: object) -> None:
     """Refuse a rate of noise that is not positive and finite: the scale of the noise is `1 / rate`."""
-    if not isinstance(rate, int | float | np.floating) or not 0.0 < rate < np.inf:
-        raise InvalidInput(f"{rate!r}; it must be above 0 and finite", "rate")
+    require_positive("rate", rate)
 
 
 def require_episodes(domain: Domain, instead: str) -> None:

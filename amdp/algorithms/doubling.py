@@ -17,7 +17,6 @@ from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.task import Task
 from amdp.arrays import Policies, require_whole
-from amdp.errors import InvalidInput
 from amdp.model.domains import Domain
 from amdp.model.segments import Segment
 
@@ -58,10 +57,7 @@ class Doubling(ABC):
     feedback: type = Bandit
 
     def __post_init__(self) -> None:
-        require_whole("first", self.first)
-        # Twice nothing is nothing: such a learner would start again for ever.
-        if self.first < 1:
-            raise InvalidInput(f"{self.first}; it must be at least 1", "first")
+        require_whole("first", self.first, 1)  # twice nothing is nothing: it would start again for ever
 
     @abstractmethod
     def used(self, life: Life) -> int:

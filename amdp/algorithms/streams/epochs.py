@@ -60,9 +60,9 @@ class SkipSwitchWindow(WeightTimesLoss):
     window: int
 
     def __post_init__(self) -> None:
-        require_whole("window", self.window)
-        if self.window < 0 or self.inner.feedback is not Bandit:
-            raise InvalidInput(f"window = {self.window}, inner = {self.inner}; give at least 0, and a bandit estimator")
+        require_whole("window", self.window, 0)
+        if self.inner.feedback is not Bandit:
+            raise InvalidInput(f"{self.inner}; a window is for bandit estimators", "inner")
 
     def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
         """0 in the window, as the inner estimator weighs afterwards."""
@@ -316,9 +316,7 @@ def _diameter(entry: PolicySwitching) -> float:
 def _epochs(steps: int, wanted: float, requested: int | None) -> int:
     """How many epochs are played: all but the last of equal length."""
     if requested is not None:
-        require_whole("epochs", requested)
-        if not 1 <= requested <= steps:
-            raise InvalidInput(f"{requested}; give between 1 and {steps}, the number of steps", "epochs")
+        require_whole("epochs", requested, 1, steps)
     length = ceil(steps / (requested or min(max(1, round(wanted)), steps)))
     return ceil(steps / length)
 
