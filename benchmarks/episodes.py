@@ -9,7 +9,7 @@ from amdp import BernsteinBox, Kernel, MarkovPolicies, Radius, SparseKernel
 from amdp.algorithms.base import Learner
 from amdp.algorithms.estimators.feedback import Bandit
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
-from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
+from amdp.algorithms.occupancy.measures import MirrorDescent
 from amdp.algorithms.occupancy.recipes import o_reps, uob_reps
 from amdp.algorithms.task import Task
 from amdp.model.segments import Shape

@@ -131,7 +131,7 @@ def test_losses_of_ones_own_in_a_stream_have_one_table_a_step() -> None:
 def test_uc_o_reps_plays_over_l1_balls_and_nothing_else() -> None:
     run = amdp.play(amdp.Game("tiny", rounds=6, unknown=True, radius="l1", radius_scale=0.5), "uc-o-reps")
     assert run.rounds[-1] == 6
-    with pytest.raises(amdp.InvalidInput, match="over an L1 ball, radius = 'l1'"):
+    with pytest.raises(amdp.InvalidInput, match=r"over an L1 ball: use Game.*radius='l1'"):
         amdp.play(amdp.Game("tiny", rounds=6, unknown=True), "uc-o-reps")
 
 
@@ -175,6 +175,8 @@ WRONG = [
     ({"world": "tiny", "feedback": "semi"}, "feedback = 'semi'"),
     ({"world": "tiny", "radius": "wide"}, "radius = 'wide'; known names: paper"),
     ({"world": "tiny", "radius_scale": 0.0}, "radius_scale = 0"),
+    ({"world": "tiny", "radius": "l1"}, "radius = 'l1'; the transitions are known: use Game"),
+    ({"world": "tiny", "radius_scale": 0.1}, "radius_scale = 0.1; the transitions are known"),
     ({"world": "tiny", "seed": -1}, "seed = -1"),
     ({"world": "waiting-ring", "steps": 20, "delay": "fixed:2"}, "played without delays"),
     ({"world": "waiting-ring", "steps": 20, "unknown": True}, "known transitions"),
@@ -246,3 +248,32 @@ def test_a_comparison_needs_a_spec_or_games_and_learners(tmp_path: Path) -> None
         amdp.compare(out=tmp_path, games="tiny", learners=["ftpl"])
     with pytest.raises(amdp.SpecError, match=r"games\[0\].instance"):
         amdp.compare(out=tmp_path, games=["tinny"], learners=["ftpl"])
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "message"),
+    [
+        ("o-reps", {"oracle": "lp"}, "oracle = .*; o-reps does not use it; its options: projection, multiplier"),
+        ("uob-reps", {"oracle": "lp"}, "its options: projection, multiplier, delta"),
+        (
+            "ftpl",
+            {"projection": "cvxpy"},
+            "ftpl does not use it; its options: oracle, multiplier, rate",
+        ),
+        ("ftpl-unknown-rounds", {"projection": "cvxpy"}, "its options: oracle, multiplier"),
+        ("pomd", {"oracle": "dp"}, "its options: multiplier"),
+    ],
+)
+def test_a_solver_that_a_learner_does_not_use_is_refused(name: str, option: dict[str, str], message: str) -> None:
+    game = amdp.Game("tiny", rounds=5)
+    for door in (amdp.play, amdp.rounds):
+        with pytest.raises(amdp.InvalidInput, match=message) as caught:
+            door(game, name, **option)  # type: ignore[arg-type]
+        assert caught.value.field == next(iter(option))
+
+
+def test_solvers_that_learners_use_are_accepted() -> None:
+    game = amdp.Game("tiny", rounds=5)
+    assert amdp.play(game, "o-reps", projection="cvxpy").rounds[-1] == 5
+    for name in ("ftpl", "ftpl-unknown-delay", "fpl", "fll"):
+        assert amdp.play(game, name, oracle="lp").rounds[-1] == 5

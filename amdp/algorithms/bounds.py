@@ -1,4 +1,4 @@
-"""What theory says of learners in episodes: learning rates, explicit bounds on expected regret, orders of growth.
+"""What theory says of learners in episodes: explicit bounds on expected regret, orders of growth; and checks.
 
 `H` steps, `S` states, `A` actions, `K` rounds, `D` total delay. The tags say where a formula comes from: [confirmed] it
 agrees with a public text of its source, [from memory] of the source, [derived] from first principles or by inverting a
@@ -10,7 +10,7 @@ from math import e, log, sqrt
 
 import numpy as np
 
-from amdp.arrays import require_whole
+from amdp.arrays import require_positive, require_whole
 from amdp.errors import InvalidInput
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.model.segments import Shape
@@ -101,75 +101,69 @@ def hedge(shape: Shape, rounds: int, rate: float, n_policies: int, gamma: float 
     )
 
 
-# --- orders of growth: no constants, no logarithms --------------------------------------------------------------------
+# --- policy optimization over a kernel: one identity for the values `V` of the estimates ------------------------------
+#
+#     V_k^{pi_k} - V_k^{pi*} = sum_h E_{pi*}[ <pi_k - pi*, Q_k>(h, s_h) ]   for any policy `pi*`,
+#
+# so that exponential weights in every `(h, s)` pay `ln A / rate + rate/2 sum_k <pi_k, Q_k^2>` there. A round that waits
+# for `j` pays `rate <pi_k, Q_j Q_k>`. With `n` steps to go `Q <= n`, hence the sums over `n = 1 .. H` [derived].
 
 
-def uob_reps_order(shape: Shape, rounds: int) -> float:
-    """`H^2 S sqrt(AK)`: UOB-REPS and UC-O-REPS [confirmed: Jin et al. 2020; Rosenberg and Mansour 2019]."""
+def policy_full(shape: Shape, rounds: int, rate: float, exploration: float = 0.0, waited: int = 0) -> Bound:
+    """`H ln A / rate + rate K c / 2 + rate D c`, `c = sum_n n^2`: with full information [derived].
+
+    Choices that are even with chance `exploration` add `exploration K sum_n n`, here and below.
+    """
+    steps, _, actions = shape
+    squares = steps * (steps + 1) * (2 * steps + 1) / 6.0
+    unlearned = exploration * rounds * steps * (steps + 1) / 2.0
+    return Bound(over(steps * log(actions), rate), rate * rounds * squares / 2.0, unlearned, rate * waited * squares)
+
+
+def policy_implicit(
+    shape: Shape, rounds: int, rate: float, gamma: float, exploration: float = 0.0, waited: int = 0
+) -> Bound | None:
+    """`H ln A / rate + rate K c / (2 gamma) + gamma HSAK + rate D c`, `c = sum_n n^2` [derived]; None if gamma is 0.
+
+    An estimate is at most `1 / gamma` at one pair a step, so `E[Q^2] <= n^2 / gamma`. The estimates of two rounds that
+    do not know of each other are unbiased or less each, so that waiting costs no `1 / gamma`.
+    """
+    if gamma == 0.0:
+        return None
     steps, states, actions = shape
-    return float(steps**2 * states * sqrt(actions * rounds))
+    exact = policy_full(shape, rounds, rate, exploration, waited)
+    biased = gamma * steps * states * actions * rounds
+    return Bound(exact.penalty, exact.stability / gamma, exact.bias + biased, exact.waiting)
+
+
+def policy_importance(shape: Shape, rounds: int, rate: float, least: float, exploration: float = 0.0) -> Bound | None:
+    """`H ln A / rate + rate K / (2 alpha) sum_n n (A + n - 1) + exploration K sum_n n` [derived]; None if alpha is 0.
+
+    `alpha = least` is the least chance that a policy is where it can be. With `n` steps to go, Cauchy's inequality
+    gives `E <pi_k, Q^2> <= n (A/alpha + (n-1)/alpha)`: `A/alpha` for the pair itself, `1/alpha` for each later step.
+    """
+    if least == 0.0:
+        return None
+    steps, _, actions = shape
+    second_moments = sum(n * (actions + n - 1) for n in range(1, steps + 1)) / least
+    exact = policy_full(shape, rounds, rate, exploration)
+    return Bound(exact.penalty, rate * rounds * second_moments / 2.0, exact.bias)
+
+
+# --- orders of growth: no constants, no logarithms --------------------------------------------------------------------
 
 
 def delayed_ftpl_order(shape: Shape, rounds: int, total_delay: int) -> float:
     """`H^2 S sqrt(AK) + H^1.5 sqrt(SAD)` [Dai, Luo and Chen 2022]."""
     steps, states, actions = shape
-    return uob_reps_order(shape, rounds) + float(steps**1.5 * sqrt(states * actions * total_delay))
+    return float(steps**2 * states * sqrt(actions * rounds)) + float(steps**1.5 * sqrt(states * actions * total_delay))
 
 
 def delayed_uob_reps_order(shape: Shape, rounds: int, total_delay: int) -> float:
     """`H^2 S sqrt(AK) + H^1.25 (SA)^0.25 sqrt(D)` [as Dai, Luo and Chen 2022 quote it]."""
     steps, states, actions = shape
-    return uob_reps_order(shape, rounds) + float(steps**1.25 * (states * actions) ** 0.25 * sqrt(total_delay))
-
-
-# --- rates ------------------------------------------------------------------------------------------------------------
-
-
-def o_reps_full_rate(shape: Shape, rounds: int) -> float:
-    """`sqrt(ln(SA) / K)`: balances the bound, and gives the published one [derived]."""
-    _, states, actions = shape
-    return sqrt(log(states * actions) / require_rounds(rounds))
-
-
-def o_reps_rate(shape: Shape, rounds: int) -> float:
-    """`sqrt(ln(SA) / (SAK))`: balances the bound, and gives the published one [derived]."""
-    _, states, actions = shape
-    return sqrt(log(states * actions) / (states * actions * require_rounds(rounds)))
-
-
-def uob_reps_rate(shape: Shape, rounds: int, delta: float | None = None) -> float:
-    """`sqrt(ln(H^2 SA / delta) / (SAK))`, for rate and gamma alike [from memory]; `delta = 1/K` [derived]."""
-    steps, states, actions = shape
-    doubt = log(steps**2 * states * actions / chance_of_failure(rounds, delta))
-    return sqrt(doubt / (states * actions * rounds))
-
-
-def uc_o_reps_rate(shape: Shape, rounds: int) -> float:
-    """`sqrt(ln(S^2 A) / K)`: balances `H ln(S^2 A) / rate + rate HK` [derived]; the source's tuning is not recalled."""
-    _, states, actions = shape
-    return sqrt(log(states**2 * actions) / require_rounds(rounds))
-
-
-def delayed_hedge_rate(shape: Shape, rounds: int, total_delay: int = 0) -> float:
-    """`sqrt(S ln A / (H (SAK + D)))`, for rate and gamma alike: inverts the quoted bound [derived]."""
-    steps, states, actions = shape
-    met = states * actions * require_rounds(rounds) + require_delay(total_delay)
-    return sqrt(states * log(actions) / (steps * met))
-
-
-def delayed_uob_ftrl_rate(shape: Shape, rounds: int, total_delay: int = 0, delta: float | None = None) -> float:
-    """`sqrt(ln(HSA / delta) / (SAK + H (SA)^2 D))`, for rate and gamma alike: inverts the quoted bound [derived]."""
-    steps, states, actions = shape
-    pairs = states * actions
-    doubt = log(steps * pairs / chance_of_failure(rounds, delta))
-    return sqrt(doubt / (pairs * rounds + steps * pairs**2 * require_delay(total_delay)))
-
-
-def delayed_uob_reps_rate(shape: Shape, rounds: int, total_delay: int = 0, delta: float | None = None) -> float:
-    """`sqrt(ln(HSA / delta) / max(SAK, sqrt(HSA) D))`, for rate and gamma alike: inverts the quoted bound [derived]."""
-    steps, states, actions = shape
-    doubt = log(steps * states * actions / chance_of_failure(rounds, delta))
-    return sqrt(doubt / max(states * actions * rounds, sqrt(steps * states * actions) * require_delay(total_delay)))
+    late = float(steps**1.25 * (states * actions) ** 0.25 * sqrt(total_delay))
+    return float(steps**2 * states * sqrt(actions * rounds)) + late
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------
@@ -177,16 +171,13 @@ def delayed_uob_reps_rate(shape: Shape, rounds: int, total_delay: int = 0, delta
 
 def require_rounds(rounds: int) -> int:
     """Refuse less than one round."""
-    require_whole("rounds", rounds)
-    if rounds < 1:
-        raise InvalidInput(f"rounds = {rounds}; it must be at least 1")
+    require_whole("rounds", rounds, 1)
     return rounds
 
 
 def require_delay(total_delay: int) -> int:
     """Refuse a negative total delay."""
-    if total_delay < 0:
-        raise InvalidInput(f"total_delay = {total_delay}; it must not be negative")
+    require_whole("total_delay", total_delay, 0)
     return total_delay
 
 
@@ -198,22 +189,13 @@ def require_rate(rate: float) -> None:
 
 def require_noise_rate(rate: object) -> None:
     """Refuse a rate of noise that is not positive and finite: the scale of the noise is `1 / rate`."""
-    if not isinstance(rate, int | float | np.floating) or not 0.0 < rate < np.inf:
-        raise InvalidInput(f"{rate!r}; it must be above 0 and finite", "rate")
+    require_positive("rate", rate)
 
 
 def require_episodes(domain: Domain, instead: str) -> None:
     """Refuse stationary policies, for which the parameters of episodes are not meant."""
     if isinstance(domain, StationaryPolicies):
         raise InvalidInput(f"these parameters are for episodes; in a stream of steps use {instead}")
-
-
-def chance_of_failure(rounds: int, delta: float | None) -> float:
-    """The chance `delta` that a confidence set fails; `1 / rounds` if it is None."""
-    chance = 1.0 / require_rounds(rounds) if delta is None else delta
-    if not 0.0 < chance <= 1.0:
-        raise InvalidInput(f"{chance}; it must be above 0 and at most 1", "delta")
-    return chance
 
 
 def over(distance: float, rate: float) -> float:

@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 
 from amdp.algorithms.base import Learner, PolicyDistribution
-from amdp.algorithms.bounds import require_episodes
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.task import Task
 from amdp.arrays import Policies, require_whole
-from amdp.errors import InvalidInput
 from amdp.model.domains import Domain
 from amdp.model.segments import Segment
 
@@ -40,16 +38,13 @@ class Life:
 
     @property
     def oracle_calls(self) -> int:
-        """Questions to a planning oracle in all lives so far."""
         return self.earlier_calls + self.distribution.oracle_calls
 
     @property
     def domain(self) -> Domain:
-        """The policies that are drawn from."""
         return self.distribution.domain
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """One policy of the learner inside."""
         return self.distribution.draw(rng)
 
 
@@ -62,10 +57,7 @@ class Doubling(ABC):
     feedback: type = Bandit
 
     def __post_init__(self) -> None:
-        require_whole("first", self.first)
-        # Twice nothing is nothing: such a learner would start again for ever.
-        if self.first < 1:
-            raise InvalidInput(f"{self.first}; it must be at least 1", "first")
+        require_whole("first", self.first, 1)  # twice nothing is nothing: it would start again for ever
 
     @abstractmethod
     def used(self, life: Life) -> int:
@@ -76,11 +68,9 @@ class Doubling(ABC):
         """Whether the guess proved too small."""
 
     def start(self, domain: Domain, rng: np.random.Generator) -> Life:
-        """The first life, with the first guess."""
         return self._born(domain, rng, self.first)
 
     def observe(self, life: Life, segment: Segment) -> Life:
-        """One round is over; it may be the last of this life."""
         distribution = life.learner.observe(life.distribution, segment)
         used = life.used + self.used(life)
         older = replace(life, distribution=distribution, used=used, outstanding=life.outstanding + 1)
@@ -89,7 +79,6 @@ class Doubling(ABC):
         return self._born(older.domain, older.rng, 2 * older.guess, older.number + 1, older.oracle_calls)
 
     def weigh(self, life: Life, segment: Segment, rng: np.random.Generator) -> Weights:
-        """As the learner inside does, marked with the number of its life."""
         return life.learner.weigh(life.distribution, segment, rng)._replace(life=life.number)
 
     def learn(self, life: Life, feedback: Feedback) -> Life:
@@ -108,11 +97,9 @@ class UnknownRounds(Doubling):
     """Guess the number of rounds: lives of length 1, 2, 4, and so on, each tuned for its own length."""
 
     def used(self, life: Life) -> int:
-        """A round uses one of the guessed rounds."""
         return 1
 
     def is_over(self, life: Life) -> bool:
-        """All rounds of the guess were played."""
         return life.used >= life.guess
 
 
@@ -128,7 +115,6 @@ class UnknownDelay(Doubling):
         return life.outstanding
 
     def is_over(self, life: Life) -> bool:
-        """Whether the rounds spent waiting exceed the guessed total delay."""
         return life.used > life.guess
 
 
@@ -137,17 +123,19 @@ class UnknownDelay(Doubling):
 
 def ftpl_unknown_rounds(task: Task) -> UnknownRounds:
     """FTPL with shared trials that does not know the number of rounds: it doubles its guess of it."""
-    require_episodes(task.domain, "ftpl-infinite")
-    return UnknownRounds(partial(_ftpl, task, None))
+    return UnknownRounds(_tuning(task))
 
 
 def ftpl_unknown_delay(task: Task) -> UnknownDelay:
     """FTPL with shared trials that does not know the total delay: it doubles its guess of it."""
-    require_episodes(task.domain, "ftpl-infinite")
-    return UnknownDelay(partial(_ftpl, task, task.rounds), first=task.rounds)
+    return UnknownDelay(partial(_for_delay, _tuning(task), task.rounds), first=task.rounds)
 
 
-def _ftpl(task: Task, rounds: int | None, domain: Domain, guess: int) -> Ftpl:
-    """FTPL for a guess of the total delay in so many rounds, or of the rounds themselves if they are None."""
-    settings: dict[str, Any] = {"oracle": task.planning_oracle, "shared": True, "multiplier": task.multiplier}
-    return Ftpl.tuned(domain, guess, **settings) if rounds is None else Ftpl.tuned(domain, rounds, guess, **settings)
+def _tuning(task: Task) -> Callable[..., Ftpl]:
+    """FTPL for a domain, a number of rounds and a total delay."""
+    task.episodes("ftpl-infinite")
+    return partial(Ftpl.tuned, oracle=task.planning_oracle, shared=True, multiplier=task.multiplier)
+
+
+def _for_delay(tuned: Callable[..., Ftpl], rounds: int, domain: Domain, guess: int) -> Ftpl:
+    return tuned(domain, rounds, guess)

@@ -6,15 +6,17 @@ allows. That the source evaluates policies by this minimum is [derived], not rec
 which the feedback arrives, which lies inside that of the round that was played.
 """
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self
+from math import log, sqrt
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy.special import softmax
 
 from amdp.algorithms import bounds
-from amdp.algorithms.base import Learner, PolicyStream, Trials
+from amdp.algorithms.base import PolicyStream, Trials
 from amdp.algorithms.bounds import Bound
 from amdp.algorithms.estimators.base import Estimator, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
@@ -35,38 +37,28 @@ from amdp.oracles.markov.enumeration import deciding_states
 MOST_POLICIES = 100_000
 
 
-class PolicyList(Protocol):
+@dataclass(frozen=True, eq=False)
+class PolicyList(ABC):
     """A list of deterministic policies: their expected losses and visit chances."""
 
-    @property
-    def domain(self) -> Domain:
-        """Their domain, with what is known of the dynamics."""
-        ...
+    domain: Domain
+    actions: Actions = field(repr=False)  # [n, h, s], or [n, s] if they are stationary
 
-    @property
-    def actions(self) -> Actions:
-        """The policies, `[n, h, s]`."""
-        ...
-
+    @abstractmethod
     def expected_losses(self, estimate: Floats) -> Floats:
         """The expected loss `[n]` of each policy, for losses `[h, s, a]`; over a box the least possible one."""
-        ...
 
+    @abstractmethod
     def visits(self, pairs: Pairs) -> Floats:
         """The greatest chance `[n, m]` of each policy to be at each pair."""
-        ...
 
     def narrowed(self, segment: Segment) -> Self:
-        """The same policies over the dynamics that a segment leaves possible."""
-        ...
+        """The same policies over the dynamics that a segment leaves possible; a kernel stays."""
+        return self
 
 
-@dataclass(frozen=True, eq=False)
-class KernelPolicyList:
+class KernelPolicyList(PolicyList):
     """Policies over a kernel, by the table of their occupancies."""
-
-    domain: Domain
-    actions: Actions = field(repr=False)
 
     @cached_property
     def occupancy(self) -> Occupancy:
@@ -76,58 +68,40 @@ class KernelPolicyList:
         return kernel.occupancy(one_hot(self.actions, self.domain.shape[2]), self.domain.initial)
 
     def expected_losses(self, estimate: Floats) -> Floats:
-        """The expected loss `[n]`: one product with the table."""
         expected: Floats = multiply(self.occupancy.reshape(len(self.actions), -1), estimate.reshape(-1))
         return expected
 
     def visits(self, pairs: Pairs) -> Floats:
-        """The chance `[n, m]` of each pair."""
         return self.occupancy[:, pairs.steps, pairs.states, pairs.actions]
-
-    def narrowed(self, segment: Segment) -> Self:
-        """Itself: the kernel is known."""
-        return self
 
 
 @dataclass(frozen=True, eq=False)
-class StationaryPolicyList:
-    """Stationary policies `[n, s]` over a kernel; state distributions are computed for the steps asked for."""
+class StationaryPolicyList(PolicyList):
+    """Stationary policies over a kernel; state distributions are computed for the steps asked for."""
 
     domain: StationaryPolicies
-    actions: Actions = field(repr=False)
 
     def expected_losses(self, estimate: Floats) -> Floats:
-        """The expected loss `[n]`."""
         return stationary_costs(self.domain, self.actions, estimate)
 
     def visits(self, pairs: Pairs) -> Floats:
-        """The chance `[n, m]` of each pair, if the policy was followed from the start."""
         return stationary_visits(self.domain, self.actions, pairs)
-
-    def narrowed(self, segment: Segment) -> Self:
-        """Itself: the kernel is known."""
-        return self
 
 
 @dataclass(frozen=True, eq=False)
-class BoxPolicyList:
+class BoxPolicyList(PolicyList):
     """Policies over a box of kernels; each has the expected loss under its cheapest kernel."""
 
-    domain: Domain
-    actions: Actions = field(repr=False)
     policies: Policies = field(repr=False)  # [n, h, s, a], the same as chances
 
     def expected_losses(self, estimate: Floats) -> Floats:
-        """The least expected loss `[n]`."""
         costs = np.broadcast_to(estimate, (len(self.actions), *estimate.shape))
         return evaluate(self.domain, self.actions, costs)
 
     def visits(self, pairs: Pairs) -> Floats:
-        """The greatest chance `[n, m]` of each pair."""
         return self.domain.dynamics.greatest_visits(self.policies, self.domain.initial, pairs)
 
     def narrowed(self, segment: Segment) -> Self:
-        """The same policies over what remains possible."""
         remaining = self.domain.dynamics.narrow(segment)
         if remaining is self.domain.dynamics:
             return self
@@ -159,20 +133,16 @@ class Mixture:
 
     @property
     def domain(self) -> Domain:
-        """The domain of the listed policies."""
         return self.listed.domain
 
     @property
     def trials(self) -> Trials:
-        """Trials of policies from this distribution."""
         return batched(self)
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """One policy `[h, s, a]`."""
         return one_hot(self.sample(1, rng)[0], self.domain.shape[2])
 
     def policies(self, rng: np.random.Generator) -> PolicyStream:
-        """A stream of independent policies `[n, h, s]`, one uniform number each."""
         return lambda n: self.sample(n, rng)
 
     def sample(self, n: int, rng: np.random.Generator) -> Actions:
@@ -183,7 +153,6 @@ class Mixture:
         return chosen
 
     def visits(self, pairs: Pairs) -> Floats:
-        """The mixture `[m]` of the greatest chances of the policies."""
         mixed: Floats = multiply(self.chances, self.listed.visits(pairs))
         return mixed
 
@@ -200,7 +169,6 @@ class WeightedPolicies:
 
     @property
     def domain(self) -> Domain:
-        """The domain of the listed policies."""
         return self.listed.domain
 
     @cached_property
@@ -209,7 +177,6 @@ class WeightedPolicies:
         return Mixture(self.listed, softmax(-self.rate * (self.incurred - self.incurred.min())))
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """One policy `[h, s, a]`."""
         return self.mixture.draw(rng)
 
 
@@ -226,35 +193,38 @@ class Hedge:
 
     @classmethod
     def tuned(cls, domain: Domain, rounds: int, total_delay: int = 0, *, multiplier: float = 1.0) -> Self:
-        """Delayed Hedge: rate and gamma `sqrt(S ln A / (H (SAK + D)))` [derived]; `multiplier` scales both."""
+        """Delayed Hedge: rate and gamma `sqrt(S ln A / (H (SAK + D)))` [derived: inverts the quoted bound].
+
+        `multiplier` scales both.
+        """
         bounds.require_episodes(domain, "hedge-infinite: see HedgeTuning")
-        rate = multiplier * bounds.delayed_hedge_rate(domain.shape, rounds, total_delay)
+        steps, states, actions = domain.shape
+        met = states * actions * bounds.require_rounds(rounds) + bounds.require_delay(total_delay)
+        rate = multiplier * sqrt(states * log(actions) / (steps * met))
         return cls(rate, ImplicitExploration(rate))
 
     @classmethod
     def exact(cls, domain: Domain, rounds: int, total_delay: int = 0, *, multiplier: float = 1.0) -> Self:
         """The same rate with importance weighting: for known transitions, where the chances are exact [derived]."""
-        bounds.require_episodes(domain, "hedge-infinite: see HedgeTuning")
+        tuned = cls.tuned(domain, rounds, total_delay, multiplier=multiplier)
         if not isinstance(domain.dynamics, SingleKernel):
-            raise InvalidInput(f"exact weights need a kernel, not {describe(domain)}; over a box use Hedge.tuned")
-        return cls(multiplier * bounds.delayed_hedge_rate(domain.shape, rounds, total_delay), ImportanceWeighting())
+            raise InvalidInput(
+                f"exact weights need a kernel, not {describe(domain)}; for unknown transitions use delayed-hedge"
+            )
+        return cls(tuned.rate, ImportanceWeighting())
 
     @property
     def feedback(self) -> type:
-        """The kind of feedback that its estimator understands."""
         return self.estimator.feedback
 
     def start(self, domain: Domain, rng: np.random.Generator) -> WeightedPolicies:
-        """All policies with the same weight."""
         listed = list_policies(domain, self.limit)
         return WeightedPolicies(listed, self.rate, np.zeros(len(listed.actions)))
 
     def observe(self, distribution: WeightedPolicies, segment: Segment) -> WeightedPolicies:
-        """Narrow the dynamics, and keep the distribution that was played."""
         return replace(distribution, listed=distribution.listed.narrowed(segment), played=distribution.mixture)
 
     def weigh(self, distribution: WeightedPolicies, segment: Segment, rng: np.random.Generator) -> Weights:
-        """The weights of its estimator."""
         return self.estimator.weigh(distribution.mixture, segment, rng)
 
     def learn(self, distribution: WeightedPolicies, feedback: Feedback) -> WeightedPolicies:
@@ -302,11 +272,11 @@ def _every_policy(domain: Domain, limit: int) -> Actions:
     return policies.reshape(count, *deciding.shape)
 
 
-def hedge(task: Task) -> Learner[Any]:
+def hedge(task: Task) -> Hedge:
     """Exponential weights over all policies, exact importance weighting; few policies, known transitions."""
-    return Hedge.exact(task.domain, task.rounds, task.total_delay, multiplier=task.multiplier)
+    return Hedge.exact(task.episodes("hedge-infinite"), task.rounds, task.total_delay, multiplier=task.multiplier)
 
 
-def delayed_hedge(task: Task) -> Learner[Any]:
+def delayed_hedge(task: Task) -> Hedge:
     """Exponential weights over all policies, implicit exploration: Delayed Hedge of Jin et al. (2022)."""
-    return Hedge.tuned(task.domain, task.rounds, task.total_delay, multiplier=task.multiplier)
+    return Hedge.tuned(task.episodes("hedge-infinite"), task.rounds, task.total_delay, multiplier=task.multiplier)

@@ -3,15 +3,16 @@
 Other packages add theirs in the entry-point group `amdp.learners`.
 """
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from amdp import options, registry
 from amdp.algorithms.base import Learner
-from amdp.algorithms.task import EpochSetup, Recipe, Task
+from amdp.algorithms.task import SOLVERS, EpochSetup, Recipe, Task, WatchedTask
 from amdp.errors import InvalidInput
-from amdp.model.domains import Domain, StationaryPolicies
+from amdp.model.domains import Domain
 from amdp.oracles.base import PlanningOracle
 from amdp.oracles.projection.base import ProjectionOracle
 
@@ -30,34 +31,31 @@ def learner(
 ) -> Learner[Any]:
     """The learner of that name, tuned for a game; `settings` are keywords of its recipe.
 
-    Those that play a stream in epochs, such as `ftpl-infinite`, come with more: see `epoch_learner`.
+    Those that play a stream in epochs, such as `ftpl-infinite`, come with more: see `from_task`.
     """
-    built = from_task(name, Task(domain, rounds, total_delay, oracle, projection, multiplier), **settings)
+    task = WatchedTask(domain, rounds, total_delay, oracle, projection, multiplier, name)
+    built = from_task(task, **settings)
     if isinstance(built, EpochSetup):
-        raise InvalidInput(f"{name} plays a stream in epochs; build it with amdp.algorithms.named.epoch_learner")
+        raise InvalidInput(f"{name} plays a stream in epochs; build it with amdp.algorithms.named.from_task")
+    require_read(task)
     return built
 
 
-def epoch_learner(
-    name: str,
-    domain: StationaryPolicies,
-    oracle: str | PlanningOracle | None = None,
-    multiplier: float = 1.0,
-    **settings: Any,
-) -> EpochSetup:
-    """The learner of that name for the epochs of a stream, with the length of an epoch and its policy switching."""
-    built = from_task(name, Task(domain, domain.shape[0], oracle=oracle, multiplier=multiplier), **settings)
-    if not isinstance(built, EpochSetup):
-        raise InvalidInput(f"{name} does not play in epochs; build it with amdp.algorithms.named.learner")
-    return built
-
-
-def from_task(name: str, task: Task, **settings: Any) -> Learner[Any] | EpochSetup:
-    """What the recipe of that name builds for a task."""
-    recipe: Recipe = registry.find(GROUP, name)
-    registry.require_options(name, recipe, settings)
-    options.require_kinds(name, recipe, {key: _python(value) for key, value in settings.items()})
+def from_task(task: Task, **settings: Any) -> Learner[Any] | EpochSetup:
+    """What the recipe named `task.learner` builds: a learner, with more if it plays a stream in epochs."""
+    recipe: Recipe = registry.find(GROUP, task.learner)
+    registry.require_options(task.learner, recipe, settings)
+    options.require_kinds(task.learner, recipe, {key: _python(value) for key, value in settings.items()})
     return recipe(task, **settings)
+
+
+def require_read(task: WatchedTask, options: Iterable[str] = SOLVERS) -> None:
+    """Refuse those of the solvers `options` that were chosen for a learner whose recipe did not read them."""
+    for option, value in task.unread.items():
+        if option in options:
+            known = [*sorted(task.read), "multiplier", *registry.known_options(registry.find(GROUP, task.learner))]
+            chosen = value if isinstance(value, str) else type(value).__name__
+            raise InvalidInput(f"{chosen}; {task.learner} does not use it; its options: {', '.join(known)}", option)
 
 
 def _python(value: Any) -> Any:

@@ -7,10 +7,13 @@ from typing import Any
 from amdp.algorithms.base import Learner
 from amdp.algorithms.bounds import RegretBound
 from amdp.algorithms.streams.switching import PolicySwitching
-from amdp.model.domains import Domain, StationaryPolicies
+from amdp.errors import InvalidInput
+from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
 from amdp.model.l1_ball import L1Ball
 from amdp.oracles.base import PlanningOracle
 from amdp.oracles.projection.base import ProjectionOracle
+
+SOLVERS = ("oracle", "projection")  # fields of a task that few learners read
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,7 @@ class Task:
     oracle: str | PlanningOracle | None = None  # None: the usual one of the domain, see `planning_oracle`
     projection: str | ProjectionOracle | None = None  # None: the usual one, see `projection_oracle`
     multiplier: float = 1.0  # scales the learning rate that theory gives
+    learner: str = "this learner"  # its name, for messages
 
     @property
     def planning_oracle(self) -> str | PlanningOracle:
@@ -37,6 +41,43 @@ class Task:
         if self.projection is not None:
             return self.projection
         return "l1" if isinstance(self.domain.dynamics, L1Ball) else "newton"
+
+    def episodes(self, instead: str = "") -> MarkovPolicies:
+        """The domain, for a learner that plays episodes; refused in a stream, which `instead` plays."""
+        if not isinstance(self.domain, MarkovPolicies):
+            remedy = "use Game(..., rounds=K), or --episodes K"
+            remedy += f"; in a stream of steps use {instead}" if instead else ""
+            raise InvalidInput(f"{self.learner} plays episodes, not one stream of steps: {remedy}")
+        return self.domain
+
+    def stream(self) -> StationaryPolicies:
+        """The domain, for a learner that plays one stream of steps without delays; refused in episodes."""
+        if not isinstance(self.domain, StationaryPolicies):
+            remedy = "use Game(..., steps=N), or --steps N"
+            raise InvalidInput(f"{self.learner} plays one stream of steps, not episodes: {remedy}")
+        if self.total_delay:
+            raise InvalidInput(f"total_delay = {self.total_delay}; {self.learner} takes losses without delay")
+        return self.domain
+
+
+class WatchedTask(Task):
+    """A task that notes which of its two solvers a recipe reads."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in SOLVERS:
+            self.__dict__.setdefault("_read", set()).add(name)
+        return super().__getattribute__(name)
+
+    @property
+    def read(self) -> set[str]:
+        """The solvers that were read."""
+        return set(self.__dict__.get("_read", ()))
+
+    @property
+    def unread(self) -> dict[str, Any]:
+        """The solvers that were chosen, and that the recipe did not read."""
+        values = {name: self.__dict__[name] for name in SOLVERS if name not in self.read}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,23 +6,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
+from amdp.algorithms.occupancy.measures import PlayedPolicy
 from amdp.algorithms.task import Task
-from amdp.arrays import Policies
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.model.segments import Segment
-
-
-@dataclass(frozen=True, eq=False)
-class UniformPolicy:
-    """The policy that chooses uniformly among all actions, with certainty."""
-
-    domain: Domain
-    oracle_calls: ClassVar[int] = 0
-
-    def draw(self, rng: np.random.Generator) -> Policies:
-        """The uniform policy, `[h, s, a]`, or `[s, a]` in a stream."""
-        shape = self.domain.shape[1:] if isinstance(self.domain, StationaryPolicies) else self.domain.shape
-        return np.full(shape, 1.0 / shape[-1])
 
 
 @dataclass(frozen=True)
@@ -31,20 +18,17 @@ class UniformPlay:
 
     feedback: ClassVar[type[Feedback]] = Bandit
 
-    def start(self, domain: Domain, rng: np.random.Generator) -> UniformPolicy:
-        """The distribution that always draws the uniform policy."""
-        return UniformPolicy(domain)
+    def start(self, domain: Domain, rng: np.random.Generator) -> PlayedPolicy:
+        shape = domain.shape[1:] if isinstance(domain, StationaryPolicies) else domain.shape
+        return PlayedPolicy(domain, np.full(shape, 1.0 / shape[-1]))
 
-    def observe(self, distribution: UniformPolicy, segment: Segment) -> UniformPolicy:
-        """The same distribution: the trajectory changes nothing."""
+    def observe(self, distribution: PlayedPolicy, segment: Segment) -> PlayedPolicy:
         return distribution
 
-    def weigh(self, distribution: UniformPolicy, segment: Segment, rng: np.random.Generator) -> Weights:
-        """Weights of zero: no losses are estimated."""
+    def weigh(self, distribution: PlayedPolicy, segment: Segment, rng: np.random.Generator) -> Weights:
         return Weights(np.zeros(len(segment.states)))
 
-    def learn(self, distribution: UniformPolicy, feedback: Any) -> UniformPolicy:
-        """The same distribution: the losses change nothing."""
+    def learn(self, distribution: PlayedPolicy, feedback: Any) -> PlayedPolicy:
         return distribution
 
 

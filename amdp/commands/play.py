@@ -21,6 +21,7 @@ from amdp.commands.values import settings
 from amdp.errors import InvalidInput
 from amdp.experiments.match import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
+from amdp.game.games import refuse_radius
 from amdp.game.match import Match
 from amdp.game.regret import Regret, log_checkpoints
 from amdp.game.rounds import Round
@@ -101,6 +102,8 @@ def play(
     Example: amdp play server-farm --world n_servers=3 --learner ftpl-infinite --steps 2000 --losses nominal
     """
     with clear_errors():
+        if not unknown:
+            refuse_radius(radius, radius_scale)
         game = GameSettings(
             Named(instance, settings("--world", world or ())),
             Named(losses),
@@ -116,7 +119,7 @@ def play(
             learner, _named(oracle), _named(projection), multiplier, settings("--set", given or ())
         )
         asked = RunSettings(game, player, seed)
-        match = arrange(asked)
+        match = arrange(asked).require_used()
         began = perf_counter()
         with ExitStack() as stack:
             stream = stack.enter_context(_recording(record, asked, match)) if record else None

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from amdp.algorithms.paper_table import LOWER_BOUNDS, TABLE, LowerBound, PlayKind, Row
+from amdp.algorithms.paper_table import EPISODES, LOWER_BOUNDS, STREAM, TABLE, LowerBound, Row
 from amdp.commands.ladder_rates import HEADS, MEANING, cells, leave, markdown, play_ladders, require_place, show, write
 from amdp.commands.refusals import clear_errors
 from amdp.commands.screen import Screen
@@ -71,12 +71,12 @@ def _show_rows(rows: list[Row], as_json: bool) -> None:
         return
     screen = Screen()
     count = len(COLUMNS) if screen.width >= WIDE else len(COLUMNS) - 1 if screen.width >= NARROW else len(COLUMNS) - 3
-    for setting in PlayKind:
-        shown = Table(title=str(setting))
+    for setting in (EPISODES, STREAM):
+        shown = Table(title=setting)
         for head in COLUMNS[:count]:
             shown.add_column(head, overflow="fold", no_wrap=head == "learner")  # a name that is broken cannot be typed
         for row in rows:
-            if row.setting is setting:
+            if row.setting == setting:
                 shown.add_row(*_cells(row)[:count])
         screen.print(shown)
     for bound in LOWER_BOUNDS:
@@ -91,11 +91,11 @@ def _cells(row: Row) -> tuple[str, ...]:
     return (
         row.name,
         row.learner,
-        str(row.transitions),
-        str(row.feedback),
+        row.transitions,
+        row.feedback,
         row.regret,
-        str(row.method),
-        str(row.efficiency),
+        row.method,
+        row.efficiency,
         row.reference,
     )
 
@@ -112,7 +112,7 @@ def _page(rows: list[Row], fits: list[LadderFit], flags: str) -> str:
         "diameter, `tau` mixing time, `alpha` least chance of a visit or a start. Each row is a learner by that short",
         "name; it refuses worlds in which its assumption does not hold, and says why.",
         "",
-        *markdown(heads, [(*_cells(row), row.cost, str(row.setting), str(row.provenance)) for row in rows]),
+        *markdown(heads, [(*_cells(row), row.cost, row.setting, row.provenance) for row in rows]),
         "",
         "No learner beats these:",
         "",

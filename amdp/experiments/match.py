@@ -26,6 +26,8 @@ def arrange(settings: RunSettings) -> Match:
 def game_of(settings: GameSettings, seed: int) -> Game:
     """The game that the settings describe, with the adversary of a seed."""
     instance = world(settings)
+    # A radius may be shared by games, some of which have known transitions and no use for it.
+    sets = {"radius": settings.radius, "radius_scale": settings.radius_scale} if settings.unknown else {}
     return Game(
         instance,
         adversary_of(settings, instance, seed),
@@ -35,9 +37,8 @@ def game_of(settings: GameSettings, seed: int) -> Game:
         delay=settings.delay,
         feedback=settings.feedback,
         unknown=settings.unknown,
-        radius=settings.radius,
-        radius_scale=settings.radius_scale,
         comparator=_oracle(settings.comparator),
+        **sets,  # type: ignore[arg-type]
     )
 
 

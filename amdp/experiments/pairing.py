@@ -37,11 +37,7 @@ def pairings(
         if game.label not in built:
             built = {game.label: _games(game.settings, tune, seed)}  # one at a time: a game may be large
         games_or_refusal = built[game.label]
-        refusal = (
-            games_or_refusal
-            if isinstance(games_or_refusal, AmdpError)
-            else _refusal(games_or_refusal, learner.settings)
-        )
+        refusal = games_or_refusal if isinstance(games_or_refusal, AmdpError) else _refusal(games_or_refusal, learner)
         if refusal is None:
             pairs.append((game.label, learner.label))
             paired |= {id(game), id(learner)}
@@ -76,16 +72,24 @@ def _games(settings: GameSettings, tune: Tune | None, seed: int) -> list[Game] |
         return problem
 
 
-def _refusal(games: list[Game], learner: LearnerSettings) -> AmdpError | None:
+def _refusal(games: list[Game], learner: Entry[LearnerSettings]) -> AmdpError | None:
     """Why the pairing cannot work; a defect is no reason: it shows when the run is played, and is recorded."""
     try:
         for game in games:
-            entered(game, learner)
+            entered(game, learner.settings).require_used(_own_options(learner))
     except AmdpError as problem:
         return problem
     except Exception:
         return None
     return None
+
+
+def _own_options(learner: Entry[LearnerSettings]) -> list[str]:
+    """The options of this very learner: none from the defaults, and none of an entry that lists several names."""
+    point = learner.point
+    if point.path_of("name") != f"{point.path}.name":
+        return []
+    return [key for key in point.values if point.path_of(key).startswith(point.path)]
 
 
 def _require_unasked(game: Entry[Any], learner: Entry[Any], refusal: AmdpError) -> None:

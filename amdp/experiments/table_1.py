@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from amdp.algorithms.paper_table import TABLE, FeedbackKind, PlayKind, Row, Transitions
+from amdp.algorithms import paper_table
+from amdp.algorithms.paper_table import TABLE, Row
 from amdp.experiments.ladders import UNKNOWN, Ladder
 
 EPISODES = (500, 1000, 2000, 4000)
@@ -12,13 +13,13 @@ QUICK = 4  # a quick run takes so many times fewer
 DELAY = "fixed:20"
 
 _SMALL = {"name": "tiny", "n_steps": 3, "n_states": 2}
-_WORLDS: dict[Transitions, dict[str, Any]] = {
-    Transitions.KNOWN: _SMALL,
-    Transitions.UNKNOWN: _SMALL,
-    Transitions.REACHABLE: _SMALL,
-    Transitions.ERGODIC: {"name": "random-ergodic", "n_states": 4, "n_actions": 2},
-    Transitions.DETERMINISTIC: {"name": "waiting-ring", "n_states": 4},
-    Transitions.COMMUNICATING: {"name": "random-parked", "n_states": 3, "n_actions": 2},
+_WORLDS: dict[str, dict[str, Any]] = {
+    paper_table.KNOWN: _SMALL,
+    paper_table.UNKNOWN: _SMALL,
+    paper_table.REACHABLE: _SMALL,
+    paper_table.ERGODIC: {"name": "random-ergodic", "n_states": 4, "n_actions": 2},
+    paper_table.DETERMINISTIC: {"name": "waiting-ring", "n_states": 4},
+    paper_table.COMMUNICATING: {"name": "random-parked", "n_states": 3, "n_actions": 2},
 }
 _OWN = {"ct-oracle": {"name": "random-entered", "n_states": 3, "n_actions": 2}}  # a start with mass on every state
 
@@ -29,11 +30,11 @@ def ladders(quick: bool = False, rows: Sequence[Row] = TABLE) -> list[Ladder]:
 
 
 def _ladder(row: Row, shorter: int) -> Ladder:
-    stream = row.setting is PlayKind.STREAM
+    stream = row.setting == paper_table.STREAM
     game: dict[str, Any] = {"instance": _OWN.get(row.learner, _WORLDS[row.transitions]), "losses": "bernoulli"}
-    if row.transitions is Transitions.UNKNOWN:
+    if row.transitions == paper_table.UNKNOWN:
         game |= UNKNOWN
-    if row.feedback is FeedbackKind.DELAYED:
+    if row.feedback == paper_table.DELAYED:
         game["delay"] = DELAY
     along, rungs = ("steps", STEPS) if stream else ("episodes", EPISODES)
     return Ladder(row.name, along, tuple(n // shorter for n in rungs), game, {"name": row.learner}, row.exponent)

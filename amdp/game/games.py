@@ -96,6 +96,8 @@ class Game:
         if not isinstance(unknown, bool):
             raise InvalidInput(f"{unknown!r}; give True or False", "unknown")
         require_radius(radius, radius_scale)
+        if not unknown:
+            refuse_radius(radius, radius_scale)
         self.is_stream = steps is not None
         self.world = find_world(world, steps)
         table_shape = (1, *self.world.shape[1:]) if self.is_stream else self.world.shape
@@ -201,6 +203,13 @@ def require_radius(radius: str, scale: float) -> None:
     if radius not in (*RADII, L1):
         raise InvalidInput(f"{radius!r}; known names: {', '.join((*RADII, L1))}", "radius")
     require_positive("radius_scale", scale)
+
+
+def refuse_radius(radius: str, scale: float) -> None:
+    """Refuse a radius of confidence sets, or a factor of it, in a game whose transitions are known."""
+    for name, value, usual in (("radius", radius, "paper"), ("radius_scale", scale, 1.0)):
+        if value != usual:
+            raise InvalidInput(f"{value!r}; the transitions are known: use Game(..., unknown=True), or --unknown", name)
 
 
 def _length(losses: Losses, rounds: int | None, steps: int | None) -> int:

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from amdp.algorithms.base import Learner
 from amdp.algorithms.estimators.feedback import Feedback
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge, count_policies
-from amdp.algorithms.named import from_task
-from amdp.algorithms.task import EpochSetup, Task
+from amdp.algorithms.named import from_task, require_read
+from amdp.algorithms.task import SOLVERS, EpochSetup, WatchedTask
 from amdp.arrays import Floats, require_positive, require_whole
 from amdp.errors import InvalidInput
 from amdp.game.arenas import Arena, Continuing, Episodic, Stepwise
@@ -43,6 +43,7 @@ class Match:
     played: ArenaGame  # the game in the arena that the learner needs
     learner: Learner[Any]
     epochs: EpochSetup | None  # of a learner whose rounds are epochs of a stream
+    task: WatchedTask | None = None  # what a learner by name was tuned for; None: the learner was given itself
 
     def __repr__(self) -> str:
         return f"Match({type(self.learner).__name__} in {self.game})"
@@ -61,6 +62,12 @@ class Match:
     def epoch(self) -> int | None:
         """The steps of a round, where rounds are epochs of a stream."""
         return self.epochs.length if self.epochs else None
+
+    def require_used(self, options: Iterable[str] = SOLVERS) -> Self:
+        """The match itself; refused if a solver among `options` was chosen that the learner does not use."""
+        if self.task is not None:
+            require_read(self.task, options)
+        return self
 
     def play(self, seed: int) -> Iterator[Round]:
         """Play all rounds, one by one; the same seed gives the same rounds."""
@@ -188,17 +195,20 @@ def enter(
     multiplier: float = 1.0,
     **settings: Any,
 ) -> Match:
-    """The match of a learner in a game; a name is tuned for the game, as theory says, times `multiplier`."""
+    """The match of a learner in a game; a name is tuned for the game, as theory says, times `multiplier`.
+
+    Solvers that the learner does not use are refused by `Match.require_used` only: a spec shares them among learners.
+    """
     if not isinstance(game, Game):
         raise InvalidInput(f"game is {type(game).__name__}; give amdp.Game(world, ...)")
     if not isinstance(player, str | EpochSetup) and not callable(getattr(player, "start", None)):
         raise InvalidInput(f"learner is {type(player).__name__}; give a name of `amdp learners`, or a learner")
     require_positive("multiplier", multiplier)
-    setup = _learner(game, player, oracle, projection, multiplier, settings)
+    setup, task = _learner(game, player, oracle, projection, multiplier, settings)
     learner, epochs = (setup.learner, setup) if isinstance(setup, EpochSetup) else (setup, None)
     name = player if isinstance(player, str) else type(learner).__name__
     played = ArenaGame(_arena(game, setup), game.losses, game.delays, _feedback(game, name, learner))
-    match = Match(game, played, learner, epochs)
+    match = Match(game, played, learner, epochs, task)
     _require_ready(match)
     return match
 
@@ -236,7 +246,7 @@ def play(
     settings
         Further settings of the learner: `amdp learners` lists them.
     """
-    match = enter(game, learner, oracle=oracle, projection=projection, multiplier=multiplier, **settings)
+    match = enter(game, learner, oracle=oracle, projection=projection, multiplier=multiplier, **settings).require_used()
     if isinstance(checkpoints, int | np.integer):
         require_whole("checkpoints", checkpoints, 2)
         checkpoints = log_checkpoints(match.rounds, int(checkpoints))
@@ -249,7 +259,7 @@ def play(
 
 def rounds(game: Game, learner: Player, seed: int = 1, **settings: Any) -> Iterator[Round]:
     """Play a game one round at a time: policy, trajectory, loss and timing of each; settings as for `amdp.play`."""
-    return enter(game, learner, **settings).play(seed)
+    return enter(game, learner, **settings).require_used().play(seed)
 
 
 def _with_bar(played: Iterator[Round], total: int, name: str) -> Iterator[Round]:
@@ -266,15 +276,15 @@ def _learner(
     projector: str | ProjectionOracle | None,
     multiplier: float,
     settings: dict[str, Any],
-) -> Learner[Any] | EpochSetup:
+) -> tuple[Learner[Any] | EpochSetup, WatchedTask | None]:
     if not isinstance(player, str):
         if planner is not None or projector is not None or multiplier != 1.0 or settings:
             raise InvalidInput(f"{type(player).__name__} has its own parameters; settings are for learners by name")
-        return player
+        return player, None
     planner = oracle(planner) if isinstance(planner, str) else planner
     projector = projection(projector) if isinstance(projector, str) else projector
-    task = Task(game.domain, game.rounds, game.total_delay, planner, projector, multiplier)
-    return from_task(player, task, **settings)
+    task = WatchedTask(game.domain, game.rounds, game.total_delay, planner, projector, multiplier, player)
+    return from_task(task, **settings), task
 
 
 def _arena(game: Game, setup: Learner[Any] | EpochSetup) -> Arena:
@@ -282,7 +292,7 @@ def _arena(game: Game, setup: Learner[Any] | EpochSetup) -> Arena:
         return Continuing(setup.entry, setup.length)
     if game.is_stream:
         if isinstance(setup, Ftpl):
-            raise InvalidInput("Ftpl plays episodes: use Game(..., rounds=N); for an unbroken stream use ftpl-infinite")
+            raise InvalidInput("ftpl plays episodes: use Game(..., rounds=N), or ftpl-infinite for one stream of steps")
         return Stepwise(game.world.kernel, game.world.initial)
     return Episodic(game.world.kernel, game.world.initial)
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from amdp.algorithms.paper_table import TABLE, Efficiency, PlayKind, Transitions
+from amdp.algorithms.paper_table import DETERMINISTIC, EPISODES, POLYNOMIAL, TABLE, UNKNOWN
 from amdp.algorithms.paper_table import Row as Stated
 from amdp.experiments.ladders import Ladder, slope, spec_of
 from amdp.experiments.match import arrange
@@ -133,7 +133,7 @@ def _dot(a: Any, b: Any) -> Any:
 def _sized(stated: Stated, ladder: Ladder, letter: str) -> Iterator[Ladder]:
     """The ladder's game with more and more states, or actions where the world has a choice of them."""
     key, world = SIZES[letter], dict(ladder.game["instance"])
-    if letter == "A" and stated.transitions is Transitions.DETERMINISTIC:
+    if letter == "A" and stated.transitions == DETERMINISTIC:
         return
     first = world.get(key, 2)
     for size in _sizes(stated, first):
@@ -141,9 +141,9 @@ def _sized(stated: Stated, ladder: Ladder, letter: str) -> Iterator[Ladder]:
 
 
 def _sizes(stated: Stated, first: int) -> Sequence[int]:
-    if stated.efficiency is not Efficiency.POLYNOMIAL:
+    if stated.efficiency != POLYNOMIAL:
         return [first + more for more in FEW]
-    return [first * times for times in (SOME if stated.transitions is Transitions.DETERMINISTIC else MANY)]
+    return [first * times for times in (SOME if stated.transitions == DETERMINISTIC else MANY)]
 
 
 def _measure(stated: Stated, ladder: Ladder, effort: Effort) -> Measured:
@@ -152,8 +152,8 @@ def _measure(stated: Stated, ladder: Ladder, effort: Effort) -> Measured:
     rounds, trials = _endless(match), list[int]()
     times = side_by_side({"round": lambda: trials.append(next(rounds).trials)}, replace(effort, seconds=0.0))
     steps, states, actions = match.domain.shape
-    length = steps if stated.setting is PlayKind.EPISODES else match.epoch or 1
-    played = Played(length, states, actions, float(np.mean(trials)), stated.transitions is Transitions.UNKNOWN, match)
+    length = steps if stated.setting == EPISODES else match.epoch or 1
+    played = Played(length, states, actions, float(np.mean(trials)), stated.transitions == UNKNOWN, match)
     count = FLOPS.get(stated.learner)
     return Measured(played, times.median("round"), count(played) if count else nan)
 

@@ -16,15 +16,15 @@ from amdp import BernsteinBox, InvalidInput, Kernel, MarkovPolicies, Segment, oc
 from amdp.algorithms.estimators.feedback import Bandit, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.occupancy.measures import PlayedPolicy
-from amdp.algorithms.policy_optimization.critics import (
+from amdp.algorithms.policy_optimization.learners import (
     DilatedBonus,
     Evaluation,
     KeptWeights,
     LossToGo,
+    PolicyOptimization,
     costs_to_go,
     visit_bounds,
 )
-from amdp.algorithms.policy_optimization.learners import PolicyOptimization
 from amdp.arrays import Floats
 from amdp.model.dynamics import Dynamics
 from amdp.model.l1_ball import L1Ball

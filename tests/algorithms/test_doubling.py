@@ -180,7 +180,7 @@ def test_a_first_guess_that_is_no_whole_number_is_refused(kind: Any) -> None:
 @pytest.mark.parametrize("kind", [UnknownRounds, UnknownDelay])
 @pytest.mark.parametrize("first", [0, -2])
 def test_a_first_guess_below_one_is_refused(kind: Any, first: int) -> None:
-    with pytest.raises(InvalidInput, match=f"first = {first}; it must be at least 1"):
+    with pytest.raises(InvalidInput, match=f"first = {first}; it must be a whole number, at least 1"):
         kind(Maker(), first)
 
 

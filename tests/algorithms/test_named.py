@@ -9,7 +9,7 @@ from amdp import BernsteinBox, InvalidInput, MarkovPolicies, Radius, instances, 
 from amdp.algorithms.bounds import Bound
 from amdp.algorithms.hedge import Hedge
 from amdp.algorithms.named import GROUP, learner
-from amdp.algorithms.occupancy.measures import EveryRound, WhenDoubled
+from amdp.algorithms.occupancy.measures import every_round, when_doubled
 from amdp.algorithms.occupancy.recipes import (
     delayed_uob_ftrl,
     delayed_uob_reps,
@@ -65,8 +65,8 @@ def test_names_stand_for_the_algorithms_that_they_name() -> None:
     assert made["delayed-uob-ftrl"] == delayed_uob_ftrl(Task(BOX, K, 7))
     assert learner("hedge", WORLD.domain, K, 7) == Hedge.exact(WORLD.domain, K, 7)
     assert made["delayed-hedge"] == Hedge.tuned(WORLD.domain, K, 7)
-    assert made["uob-reps"].refresh == made["uc-o-reps-bernstein"].refresh == WhenDoubled()
-    assert made["delayed-uob-reps"].refresh == made["delayed-uob-ftrl"].refresh == EveryRound()
+    assert made["uob-reps"].refresh == made["uc-o-reps-bernstein"].refresh == when_doubled
+    assert made["delayed-uob-reps"].refresh == made["delayed-uob-ftrl"].refresh == every_round
 
 
 @pytest.mark.parametrize("name", sorted(KNOWN_ONLY))

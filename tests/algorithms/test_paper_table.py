@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from amdp import BernsteinBox, MarkovPolicies, Radius, StationaryPolicies, instances, registry
 from amdp.algorithms.named import GROUP
-from amdp.algorithms.paper_table import LOWER_BOUNDS, TABLE, FeedbackKind, PlayKind, Row, Transitions
+from amdp.algorithms.paper_table import DELAYED, EPISODES, KNOWN, LOWER_BOUNDS, TABLE, UNKNOWN, Row
 from amdp.cli import app
 from amdp.experiments import growth
 from amdp.experiments.execution import execute
@@ -85,7 +85,7 @@ def test_a_row_refuses_a_world_outside_its_assumption(name: str) -> None:
 
 
 def test_every_row_that_assumes_something_has_a_world_that_it_refuses() -> None:
-    asking = {row.name for row in TABLE if row.transitions not in (Transitions.KNOWN, Transitions.UNKNOWN)}
+    asking = {row.name for row in TABLE if row.transitions not in (KNOWN, UNKNOWN)}
     assert asking <= set(WRONG)
 
 
@@ -116,8 +116,8 @@ def test_the_exponent_is_that_of_the_bound(row: Row) -> None:
 def test_the_printed_rows_are_those_of_the_paper() -> None:
     printed = [row for row in TABLE if row.printed]
     assert len(printed) == 15  # eight for episodes, seven upper bounds for streams
-    assert sum(row.setting is PlayKind.EPISODES for row in printed) == 8
-    assert sum(row.feedback is FeedbackKind.DELAYED for row in printed) == 4
+    assert sum(row.setting == EPISODES for row in printed) == 8
+    assert sum(row.feedback == DELAYED for row in printed) == 4
     assert len(LOWER_BOUNDS) == 3
 
 
@@ -241,7 +241,7 @@ def test_along_the_delay_the_proved_exponent_is_that_of_the_whole_bound() -> Non
 
 def test_a_letter_means_one_thing() -> None:
     for row in TABLE:
-        assert ("D" in row.regret) == (row.feedback is FeedbackKind.DELAYED), row.name
+        assert ("D" in row.regret) == (row.feedback == DELAYED), row.name
 
 
 def test_rates_are_played_fitted_and_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,15 +27,22 @@ from amdp import (
     losses,
     registry,
 )
+from amdp.algorithms import bounds
 from amdp.algorithms.doubling import UnknownDelay, UnknownRounds
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.feedback import Bandit, FullInformation, Weights
 from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.named import learner as named_learner
-from amdp.algorithms.occupancy.measures import EveryRound, Refresh, WhenDoubled
-from amdp.algorithms.policy_optimization import bounds as policy_bounds
-from amdp.algorithms.policy_optimization.critics import Critic, DilatedBonus, Evaluation, KeptWeights, LossToGo
-from amdp.algorithms.policy_optimization.learners import LocalWeights, PolicyOptimization
+from amdp.algorithms.occupancy.measures import Refresh, every_round, when_doubled
+from amdp.algorithms.policy_optimization.learners import (
+    Critic,
+    DilatedBonus,
+    Evaluation,
+    KeptWeights,
+    LocalWeights,
+    LossToGo,
+    PolicyOptimization,
+)
 from amdp.algorithms.policy_optimization.recipes import delayed_oppo, delayed_oppo_full, dilated_bonus, o_ssp, pomd
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats
@@ -172,12 +179,12 @@ def dilated(plain: Plain, pi: Floats, segment: Segment, table: Floats) -> Callab
 # --- each algorithm is its pseudo-code --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("refresh", [EveryRound(), WhenDoubled()])
+@pytest.mark.parametrize("refresh", [every_round, when_doubled])
 def test_pomd_is_its_pseudo_code(refresh: Refresh) -> None:
     """With the box of every round, as in the source, and with that of epochs."""
     told, kernel, tables = narrowing(), kernel_of(), tables_of(SHAPE, 40)
     learner = PolicyOptimization(0.2, Evaluation(ImplicitExploration(0.1)), refresh)
-    expected = Plain(0.2, 0.1, told.dynamics, epochs=refresh == WhenDoubled()).run(optimistic, kernel, tables)
+    expected = Plain(0.2, 0.1, told.dynamics, epochs=refresh == when_doubled).run(optimistic, kernel, tables)
     assert_allclose(policies(walked(learner, told, kernel, tables)), expected, rtol=1e-9)
     assert expected.max() > 0.75, "it has learned something"
 
@@ -199,7 +206,7 @@ def test_delayed_oppo_with_full_information_is_its_pseudo_code() -> None:
 
 def test_dilated_bonuses_are_their_pseudo_code() -> None:
     told, kernel, tables = narrowing(), kernel_of(), tables_of(SHAPE, 25)
-    learner = PolicyOptimization(0.05, DilatedBonus(0.1), WhenDoubled())
+    learner = PolicyOptimization(0.05, DilatedBonus(0.1), when_doubled)
     plain = Plain(0.05, 0.1, told.dynamics, epochs=True)
     expected = plain.run(dilated, kernel, tables)
     assert_allclose(policies(walked(learner, told, kernel, tables)), expected, rtol=1e-9)
@@ -375,11 +382,11 @@ def test_sums_of_any_size_make_a_policy() -> None:
 
 def test_boxes_are_taken_up_as_the_refresh_says() -> None:
     kernel, told, tables = kernel_of(), narrowing(), tables_of(SHAPE, 30)
-    for refresh in (EveryRound(), WhenDoubled()):
+    for refresh in (every_round, when_doubled):
         learner = PolicyOptimization(0.1, Evaluation(ImplicitExploration(0.1)), refresh)
         states = list(walked(learner, told, kernel, tables))
         lags = [state.used.dynamics is not state.gathered for state in states]
-        assert any(lags) == isinstance(refresh, WhenDoubled)
+        assert any(lags) == (refresh == when_doubled)
         for state in states:
             assert state.domain.dynamics is state.gathered
             assert state.gathered.visits.sum() == 2 * states.index(state)  # type: ignore[attr-defined]
@@ -542,7 +549,7 @@ def test_parameters_are_those_of_the_formulas() -> None:
     bonus = dilated_bonus(Task(told, rounds))
     assert bonus.rate == pytest.approx(1 / (steps * sqrt(states * actions * rounds)))
     assert bonus.critic == DilatedBonus(2 * bonus.rate * steps)
-    assert bonus.refresh == WhenDoubled()
+    assert bonus.refresh == when_doubled
     assert dilated_bonus(Task(told, 1)).rate == pytest.approx(1 / (24 * 27))
     assert dilated_bonus(Task(told, 1, multiplier=2.0)).rate == pytest.approx(2 / (24 * 27))
 
@@ -580,7 +587,7 @@ def test_bounds_are_those_of_the_formulas() -> None:
     assert exact is not None
     assert exact.bias == pytest.approx(0.2 * rounds * (1 + 2 + 3))
     moments = sum(n * (actions + n - 1) for n in (1, 2, 3))
-    least = policy_bounds.importance(SHAPE, rounds, rate, 0.5)
+    least = bounds.policy_importance(SHAPE, rounds, rate, 0.5)
     assert least is not None
     assert least.stability == pytest.approx(rate * rounds * moments)
 
@@ -605,14 +612,14 @@ def test_o_ssp_refuses_a_world_that_a_policy_can_avoid() -> None:
     message = r"some policy is never at \[h=3, s=2\]; use o-reps or pomd"
     with pytest.raises(InvalidInput, match=message):
         o_ssp(Task(MarkovPolicies(Kernel(p)), 100))
-    with pytest.raises(InvalidInput, match="O-SSP needs a kernel, not MarkovPolicies over BernsteinBox"):
+    with pytest.raises(InvalidInput, match="needs a kernel, not MarkovPolicies over BernsteinBox"):
         o_ssp(Task(narrowing(), 100))
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_they_refuse_stationary_policies(name: str) -> None:
     domain = StationaryPolicies(Kernel.homogeneous(np.ones((1, 2, 1)), 5))
-    with pytest.raises(InvalidInput, match="plays MarkovPolicies, not StationaryPolicies over Kernel: give episodes"):
+    with pytest.raises(InvalidInput, match=f"{name} plays episodes, not one stream of steps: use Game"):
         recipe(name, domain, 10)
     with pytest.raises(InvalidInput, match="plays MarkovPolicies"):
         PolicyOptimization(0.1, Evaluation(WholeTable())).start(domain, np.random.default_rng(0))

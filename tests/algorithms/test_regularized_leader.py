@@ -12,10 +12,8 @@ from amdp import BernsteinBox, MarkovPolicies, Radius, Segment
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.feedback import FullInformation, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
-from amdp.algorithms.occupancy.measures import MeasureLearner, TiltedMeasure
-from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
+from amdp.algorithms.occupancy.measures import MeasureLearner, MirrorDescent, RegularizedLeader, TiltedMeasure
 from amdp.algorithms.occupancy.recipes import delayed_uob_ftrl
-from amdp.algorithms.occupancy.regularized_leader import RegularizedLeader
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats
 from amdp.game import delays

@@ -262,12 +262,17 @@ def test_what_cannot_be_played_is_refused_in_one_line(arguments: tuple[str, ...]
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--learner", "mdp-e"), "give steps instead of episodes (--steps)"),
-        (("--learner", "ftpl-infinite"), "give steps instead of episodes (--steps)"),
+        (("--learner", "mdp-e"), "mdp-e plays one stream of steps, not episodes: use Game(..., steps=N), or --steps N"),
+        (("--learner", "ftpl-infinite"), "not episodes: use Game(..., steps=N), or --steps N"),
         (("--steps", "200", "--learner", "ftpl"), "use ftpl-infinite"),
         (("--steps", "200", "--learner", "hedge"), "use hedge-infinite"),
-        (("--steps", "200", "--learner", "o-reps"), "give episodes instead of steps"),
-        (("--steps", "200", "--learner", "pomd"), "give episodes instead of steps"),
+        (
+            ("--steps", "200", "--learner", "o-reps"),
+            "o-reps plays episodes, not one stream of steps",
+        ),
+        (("--steps", "200", "--learner", "pomd"), "or --episodes K"),
+        (("--learner", "o-reps", "--oracle", "lp"), "o-reps does not use it; its options: projection, multiplier"),
+        (("--learner", "o-reps", "--radius", "l1"), "radius = 'l1'; the transitions are known: use"),
     ],
 )
 def test_a_refusal_says_what_to_type(arguments: tuple[str, ...], message: str) -> None:

@@ -187,9 +187,9 @@ name = "ftpl-infinite"
     assert len(reasons) + len(made.pairs) == 5 * 4
     assert "needs a kernel" in reasons["unknown", "o-reps"]
     assert reasons["told all", "o-reps"] == "o-reps understands bandit feedback; the game tells full"
-    assert "give steps instead of episodes" in reasons["known", "ftpl-infinite"]
+    assert "use Game(..., steps=N)" in reasons["known", "ftpl-infinite"]
     assert "more than its limit" in reasons["large", "hedge"]
-    assert "StationaryPolicies" in reasons["stream", "o-reps"]
+    assert "o-reps plays episodes" in reasons["stream", "o-reps"]
 
 
 def test_labels_choose_pairings_of_a_whole_grid_or_of_one_point() -> None:
@@ -375,23 +375,28 @@ WRONG: list[tuple[str, str, str]] = [
     (
         learner_of('name = "hedge-infinite"'),
         "learners[1]",
-        "'hedge-infinite' has no runs; it fits nothing: 'tiny' with 'hedge-infinite': an unbroken stream is played",
+        "'hedge-infinite' has no runs; it fits nothing: 'tiny' with 'hedge-infinite': hedge-infinite plays one stream",
     ),
     (
         learner_of('name = "hedge-infinite"\ngames = ["tiny"]'),
         "learners[1].games",
-        "'tiny' cannot be paired with it: an unbroken stream is played with",
+        "'tiny' cannot be paired with it: hedge-infinite plays one stream of steps",
     ),
     (learner_of('name = "fpl"\ngames = []'), "learners[1].games", "[]; it must be a list of labels"),
     (
         game_of(TINY + 'unknown = true\nlearners = ["o-reps"]') + '[[learners]]\nname = "o-reps"',
         "games[1].learners",
-        "'o-reps' cannot be paired with it: O-REPS needs a kernel",
+        "'o-reps' cannot be paired with it: o-reps needs a kernel",
     ),
     (
         learner_of('name = "ftpl"\noracle = "milp"'),
         "learners[1].oracle",
         "'ftpl oracle=milp' has no runs; it fits nothing: 'tiny' with 'ftpl oracle=milp': milp does not solve",
+    ),
+    (
+        learner_of('name = "o-reps"\noracle = "lp"'),
+        "learners[1].oracle",
+        "OccupancyProgram; o-reps does not use it; its options: projection, multiplier",
     ),
     (game_of(TINY + 'comparator = { name = "lp", gap = -1 }'), "games[1].comparator.gap", "-1"),
     (f"checkpoints = 100001\n{SMALL}", "checkpoints", "100001; it must be a whole number, 2 .. 100000"),
@@ -415,6 +420,20 @@ WRONG: list[tuple[str, str, str]] = [
         "its lists make 12000 combinations; at most 10000 are allowed",
     ),
 ]
+
+
+@pytest.mark.parametrize(
+    "shared",
+    [
+        '[defaults]\noracle = "lp"\n[[learners]]\nname = "ftpl"\n[[learners]]\nname = "o-reps"\n',
+        '[[learners]]\nname = ["ftpl", "o-reps"]\noracle = "lp"\n',
+    ],
+    ids=["by the defaults", "by an entry"],
+)
+def test_learners_may_share_an_oracle_that_not_all_of_them_use(shared: str) -> None:
+    game = '[[games]]\ninstance = "tiny"\nepisodes = 9\nradius = "jin-2020"\nunknown = false\n'
+    made = Spec.parse(f"seeds = 1\n{shared}{game}")
+    assert {learner.partition(" ")[0] for _, learner in made.pairs} == {"ftpl", "o-reps"}
 
 
 @pytest.mark.parametrize(("text", "path", "message"), WRONG, ids=[f"{path}: {text[:24]}" for _, path, text in WRONG])

@@ -23,7 +23,7 @@ from amdp import (
 )
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.feedback import FullInformation, Weights
-from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
+from amdp.algorithms.occupancy.measures import MirrorDescent
 from amdp.algorithms.occupancy.recipes import uc_o_reps
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats

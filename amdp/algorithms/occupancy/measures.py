@@ -1,13 +1,15 @@
-"""Learners whose state is an occupancy measure: what mirror descent and the regularized leader share.
+"""Learners over occupancy measures: mirror descent and the regularized leader, which differ in the prior of a round.
 
 The measure is the one nearest, in relative entropy, to `prior * exp(-rate * total)`; one projection finds it, when a
-policy is asked for. Feedback that arrives in one round is summed before it.
+policy is asked for. Feedback that arrives in one round is summed before it. The algorithms differ in values only: the
+estimator, the domain (kernel or box), and when the box is refreshed; `recipes` has them.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
@@ -24,41 +26,32 @@ from amdp.model.segments import Pairs, Segment
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.projection.base import Projection, ProjectionOracle, Projector, bind_projection
 
-
-class Refresh(Protocol):
-    """When a learner takes up what it has gathered about the dynamics."""
-
-    def refreshed(self, used: Dynamics, gathered: Dynamics) -> Dynamics:
-        """The dynamics to use from now; `used` itself if nothing changes."""
-        ...
+FAINTEST = -500.0  # the logarithm of the least mass of a prior; the exponential of less may be lost in a round
 
 
-@dataclass(frozen=True)
-class EveryRound:
+# When a learner takes up what it has gathered about the dynamics: from the dynamics in use and those with all that was
+# observed to those that it uses from now on.
+Refresh = Callable[[Dynamics, Dynamics], Dynamics]
+
+
+def every_round(used: Dynamics, gathered: Dynamics) -> Dynamics:
     """At once: the box is the intersection of all intervals so far (Jin et al. 2022)."""
-
-    def refreshed(self, used: Dynamics, gathered: Dynamics) -> Dynamics:
-        """The dynamics with all that was observed."""
-        return gathered
+    return gathered
 
 
-@dataclass(frozen=True)
-class WhenDoubled:
+def when_doubled(used: Dynamics, gathered: Dynamics) -> Dynamics:
     """In epochs: when some pair has twice the visits of the last time, the set of the counts alone (Jin et al. 2020).
 
     Pairs of the last step do not count, as nothing follows them. There are at most `1 + (H-1)SA (log2(K) + 1)` epochs.
     """
-
-    def refreshed(self, used: Dynamics, gathered: Dynamics) -> Dynamics:
-        """The set in use, until the visits of some pair have doubled."""
-        before, now = (getattr(each, "visits", None) for each in (used, gathered))
-        if gathered is used or before is None or now is None:
-            return gathered
-        if not (now.sum(axis=-1) >= np.maximum(1, 2 * before.sum(axis=-1))).any():
-            return used
-        if isinstance(gathered, BernsteinBox) and gathered.radius is not None:
-            return BernsteinBox.from_counts(now, gathered.radius)
-        return gathered  # an L1 ball is never intersected
+    before, now = (getattr(each, "visits", None) for each in (used, gathered))
+    if gathered is used or before is None or now is None:
+        return gathered
+    if not (now.sum(axis=-1) >= np.maximum(1, 2 * before.sum(axis=-1))).any():
+        return used
+    if isinstance(gathered, BernsteinBox) and gathered.radius is not None:
+        return BernsteinBox.from_counts(now, gathered.radius)
+    return gathered  # an L1 ball is never intersected
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,11 +63,9 @@ class PlayedPolicy:
     oracle_calls: ClassVar[int] = 0
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy; it is stochastic itself, and no random number is needed to choose it."""
         return self.policy
 
     def visits(self, pairs: Pairs) -> Floats:
-        """The greatest chance `[m]` of being at each pair."""
         chances: Floats = self.domain.dynamics.greatest_visits(self.policy[None], self.domain.initial, pairs)[0]
         return chances
 
@@ -95,7 +86,6 @@ class TiltedMeasure:
 
     @property
     def domain(self) -> Domain:
-        """The policies that are drawn from, and all that is known of their dynamics."""
         used = self.projector.domain
         return used if self.gathered is used.dynamics else MarkovPolicies(self.gathered, used.initial)
 
@@ -113,7 +103,6 @@ class TiltedMeasure:
         return PlayedPolicy(self.projector.domain, self.projection.policy)
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy of the measure."""
         return self.playing.draw(rng)
 
 
@@ -124,14 +113,13 @@ class MeasureLearner(ABC):
     rate: float
     estimator: Estimator
     projection: str | ProjectionOracle = "newton"
-    refresh: Refresh = field(default_factory=EveryRound)
+    refresh: Refresh = every_round
 
     def __post_init__(self) -> None:
         bounds.require_rate(self.rate)
 
     @property
     def feedback(self) -> type:
-        """The kind of feedback that its estimator understands."""
         return self.estimator.feedback
 
     def start(self, domain: Domain, rng: np.random.Generator) -> TiltedMeasure:
@@ -141,25 +129,18 @@ class MeasureLearner(ABC):
         return TiltedMeasure(projector, self.rate, flat, np.zeros(domain.shape), domain.dynamics)
 
     def observe(self, distribution: TiltedMeasure, segment: Segment) -> TiltedMeasure:
-        """Keep the policy that was played, and narrow the dynamics; the next measure starts from the last one."""
-        gathered, used = distribution.gathered.narrow(segment), distribution.projector.domain
-        taken = self.refresh.refreshed(used.dynamics, gathered)
-        stands = taken is used.dynamics
-        projector = distribution.projector if stands else self._bound_again(distribution.projector, taken)
-        return replace(
-            self._rebased(distribution),
-            projector=projector,
-            gathered=gathered,
-            stands=stands,
-            played=distribution.playing,
-        )
+        gathered, projector = distribution.gathered.narrow(segment), distribution.projector
+        taken = self.refresh(projector.domain.dynamics, gathered)
+        stands = taken is projector.domain.dynamics
+        if not stands:
+            projector = projector.oracle.bind(MarkovPolicies(taken, projector.domain.initial))
+        based, played = self._rebased(distribution), distribution.playing
+        return replace(based, projector=projector, gathered=gathered, stands=stands, played=played)
 
     def weigh(self, distribution: TiltedMeasure, segment: Segment, rng: np.random.Generator) -> Weights:
-        """The weights of its estimator."""
         return self.estimator.weigh(distribution.playing, segment, rng)
 
     def learn(self, distribution: TiltedMeasure, feedback: Feedback) -> TiltedMeasure:
-        """Add the loss estimate to the sum that tilts the prior."""
         arrived_in = distribution.played or distribution.playing
         total = learned(self.estimator, distribution.total, feedback, arrived_in)
         return replace(distribution, total=total, stands=False)
@@ -178,5 +159,29 @@ class MeasureLearner(ABC):
     def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
         """The prior, the total and the last projection with which the next round begins."""
 
-    def _bound_again(self, projector: Projector, dynamics: Dynamics) -> Projector:
-        return projector.oracle.bind(MarkovPolicies(dynamics, projector.domain.initial))
+
+class MirrorDescent(MeasureLearner):
+    """`q_{k+1} = argmin_{q in Delta(k+1)} rate <q, sum of the estimates that arrived> + KL(q || q_k)` [from memory].
+
+    Masses of the prior `q_k` below `exp(-500)` count as that, which costs nothing: docs/mirror-descent.md says why.
+    """
+
+    def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
+        played = distribution.projection
+        # The next prior is this measure, which is nearest to itself at prices of zero.
+        itself = replace(played, prices=np.zeros_like(played.prices), objective=0.0, gap=0.0)
+        # Mass that is there is at least exp(FAINTEST); where none can be, none is.
+        log_measure = played.log_measure
+        prior = np.where(np.isneginf(log_measure), -np.inf, np.maximum(log_measure, FAINTEST))
+        return replace(distribution, prior=prior, total=np.zeros_like(distribution.total), last=itself)
+
+
+class RegularizedLeader(MeasureLearner):
+    """`q_k = argmin_{q in Delta(k)} rate <q, sum of all estimates that arrived> + sum q ln q` [from memory].
+
+    The prior never moves, and the same projection finds the measure. Over a kernel, where the set never moves either,
+    the measures are those of mirror descent.
+    """
+
+    def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
+        return replace(distribution, last=distribution.projection)

@@ -1,14 +1,15 @@
 """Learners over occupancy measures by short name: each recipe tunes one for a task, as its source says.
 
-The rates say where they come from (see `amdp.algorithms.bounds`).
+`H` steps, `S` states, `A` actions, `K` rounds, `D` total delay; tags as in `amdp.algorithms.bounds`. A rate that is
+[derived] balances the bound of its source, or inverts the order of regret that the FTPL paper quotes.
 """
 
-from amdp.algorithms import bounds
+from math import log, sqrt
+
+from amdp.algorithms.bounds import require_delay, require_rounds
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
-from amdp.algorithms.occupancy.measures import WhenDoubled
-from amdp.algorithms.occupancy.mirror_descent import MirrorDescent
-from amdp.algorithms.occupancy.regularized_leader import RegularizedLeader
+from amdp.algorithms.occupancy.measures import MirrorDescent, RegularizedLeader, when_doubled
 from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
 from amdp.model.l1_ball import L1Ball
@@ -22,7 +23,8 @@ def o_reps(task: Task) -> MirrorDescent:
 
     Rate `sqrt(ln(SA) / (SAK))` [derived], regret `2 H sqrt(SAK ln SA)` [confirmed].
     """
-    rate = task.multiplier * bounds.o_reps_rate(_known(task), task.rounds)
+    _, states, actions = _known(task)
+    rate = task.multiplier * sqrt(log(states * actions) / (states * actions * require_rounds(task.rounds)))
     return MirrorDescent(rate, ImportanceWeighting(), task.projection_oracle)
 
 
@@ -31,7 +33,8 @@ def o_reps_full(task: Task) -> MirrorDescent:
 
     Rate `sqrt(ln(SA) / K)` [derived], regret `2 H sqrt(K ln SA)` [confirmed].
     """
-    rate = task.multiplier * bounds.o_reps_full_rate(_known(task), task.rounds)
+    _, states, actions = _known(task)
+    rate = task.multiplier * sqrt(log(states * actions) / require_rounds(task.rounds))
     return MirrorDescent(rate, WholeTable(), task.projection_oracle)
 
 
@@ -41,8 +44,10 @@ def uob_reps(task: Task, *, delta: float | None = None) -> MirrorDescent:
     Rate and gamma `sqrt(ln(H^2 SA / delta) / (SAK))` [from memory], `delta = 1/K` [derived]. Estimator and epochs are
     [confirmed] by public code. Its radius is `Radius.jin_2020`; the domain says which.
     """
-    rate = task.multiplier * bounds.uob_reps_rate(task.domain.shape, task.rounds, delta)
-    return MirrorDescent(rate, ImplicitExploration(rate), task.projection_oracle, WhenDoubled())
+    steps, states, actions = task.episodes().shape
+    doubt = log(steps**2 * states * actions / _chance_of_failure(task, delta))
+    rate = task.multiplier * sqrt(doubt / (states * actions * task.rounds))
+    return MirrorDescent(rate, ImplicitExploration(rate), task.projection_oracle, when_doubled)
 
 
 def uc_o_reps(task: Task) -> MirrorDescent:
@@ -51,7 +56,10 @@ def uc_o_reps(task: Task) -> MirrorDescent:
     Rate `sqrt(ln(S^2 A) / K)` [derived]; its sets are [from memory].
     """
     if not isinstance(task.domain.dynamics, L1Ball):
-        raise InvalidInput("UC-O-REPS plays over an L1 ball, radius = 'l1'; over a box there is uc-o-reps-bernstein")
+        raise InvalidInput(
+            f"{task.learner} plays over an L1 ball: use Game(..., unknown=True, radius='l1'); "
+            "over a box there is uc-o-reps-bernstein"
+        )
     return uc_o_reps_bernstein(task)
 
 
@@ -60,8 +68,9 @@ def uc_o_reps_bernstein(task: Task) -> MirrorDescent:
 
     The order of its regret is that of the L1 form [derived].
     """
-    rate = task.multiplier * bounds.uc_o_reps_rate(task.domain.shape, task.rounds)
-    return MirrorDescent(rate, WholeTable(), task.projection_oracle, WhenDoubled())
+    _, states, actions = task.episodes().shape
+    rate = task.multiplier * sqrt(log(states**2 * actions) / require_rounds(task.rounds))
+    return MirrorDescent(rate, WholeTable(), task.projection_oracle, when_doubled)
 
 
 def delayed_uob_reps(task: Task, *, delta: float | None = None) -> MirrorDescent:
@@ -69,7 +78,10 @@ def delayed_uob_reps(task: Task, *, delta: float | None = None) -> MirrorDescent
 
     Rate and gamma `sqrt(ln(HSA / delta) / max(SAK, sqrt(HSA) D))` [derived].
     """
-    rate = task.multiplier * bounds.delayed_uob_reps_rate(task.domain.shape, task.rounds, task.total_delay, delta)
+    steps, states, actions = task.episodes().shape
+    doubt = log(steps * states * actions / _chance_of_failure(task, delta))
+    waited = sqrt(steps * states * actions) * require_delay(task.total_delay)
+    rate = task.multiplier * sqrt(doubt / max(states * actions * task.rounds, waited))
     return MirrorDescent(rate, DelayAdapted(rate), task.projection_oracle)
 
 
@@ -78,11 +90,26 @@ def delayed_uob_ftrl(task: Task, *, delta: float | None = None) -> RegularizedLe
 
     Rate and gamma `sqrt(ln(HSA / delta) / (SAK + H (SA)^2 D))` [derived].
     """
-    rate = task.multiplier * bounds.delayed_uob_ftrl_rate(task.domain.shape, task.rounds, task.total_delay, delta)
+    steps, states, actions = task.episodes().shape
+    pairs = states * actions
+    doubt = log(steps * pairs / _chance_of_failure(task, delta))
+    waited = steps * pairs**2 * require_delay(task.total_delay)
+    rate = task.multiplier * sqrt(doubt / (pairs * task.rounds + waited))
     return RegularizedLeader(rate, ImplicitExploration(rate), task.projection_oracle)
 
 
 def _known(task: Task) -> Shape:
-    if not isinstance(task.domain.dynamics, SingleKernel):
-        raise InvalidInput(f"O-REPS needs a kernel, not {describe(task.domain)}; for unknown transitions use uob-reps")
-    return task.domain.shape
+    domain = task.episodes()
+    if not isinstance(domain.dynamics, SingleKernel):
+        raise InvalidInput(
+            f"{task.learner} needs a kernel, not {describe(domain)}; for unknown transitions use uob-reps"
+        )
+    return domain.shape
+
+
+def _chance_of_failure(task: Task, delta: float | None) -> float:
+    """The chance `delta` that a confidence set fails; `1 / K` if it is None."""
+    chance = 1.0 / require_rounds(task.rounds) if delta is None else delta
+    if not 0.0 < chance <= 1.0:
+        raise InvalidInput(f"{chance}; it must be above 0 and at most 1", "delta")
+    return chance

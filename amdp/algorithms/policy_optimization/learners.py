@@ -2,48 +2,174 @@
 
     pi_k[h,s,a] ~ exp(-rate * sum of the scores that arrived),   a share `exploration` of it spread evenly
 
-The scores say what an action costs from its place on. The algorithms differ in their critic, and in values:
-
-| algorithm | critic | domain | refresh | exploration |
-|---|---|---|---|---|
-| optimistic POMD (Shani, Efroni, Rosenberg and Mannor 2020) | implicit exploration, evaluated | box | every round | - |
-| Delayed OPPO (Lancewicki, Rosenberg and Mansour 2022), bandit | the same | box | every round | - |
-| Delayed OPPO, full information | the losses, evaluated | box | every round | - |
-| dilated bonuses (Luo, Wei and Lee 2021) | loss to go less a bonus | box | when a count doubles | - |
-| bandit O-SSP (Neu, Gyorgy and Szepesvari 2010) | importance weighting, evaluated | kernel | - | yes |
-
-All play over a kernel, too. The updates are [from memory] of the sources, but for that of dilated bonuses, whose
-structure agrees with public code [confirmed].
+The scores say what an action costs from its place on. A critic finds them from the losses of a round, of which it may
+keep a table `[h, s, a]` that comes back with the feedback. The algorithms differ in their critic, and in values:
+`recipes` has them. The updates are [from memory] of the sources, but for that of dilated bonuses, whose structure
+agrees with public code [confirmed].
 """
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 
+from amdp import kernels
 from amdp.algorithms import bounds
 from amdp.algorithms.bounds import Bound
-from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
-from amdp.algorithms.estimators.feedback import Feedback, Weights
-from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
-from amdp.algorithms.occupancy.measures import EveryRound, PlayedPolicy, Refresh
-from amdp.algorithms.policy_optimization import bounds as policy_bounds
-from amdp.algorithms.policy_optimization.critics import (
-    Critic,
-    Evaluation,
-    KeptWeights,
-    compiled,
-    kept_table,
-)
+from amdp.algorithms.estimators.base import Estimator, WholeTable, added, learned
+from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
+from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting, require_gamma
+from amdp.algorithms.occupancy.measures import PlayedPolicy, Refresh, every_round
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
+from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
-from amdp.model.dynamics import Dynamics
+from amdp.model.dynamics import CompiledDynamics, Dynamics
 from amdp.model.evaluation import least_visited
-from amdp.model.segments import Segment
+from amdp.model.segments import Pairs, Segment
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import describe
+
+
+class KeptWeights(Weights):
+    """Weights, with a table `[h, s, a]` of the round in which they were fixed."""
+
+    table: Floats
+
+    @classmethod
+    def of(cls, weights: Weights, table: Floats) -> Self:
+        """The same weights, which also keep `table`."""
+        kept = cls(*weights)
+        kept.table = table
+        return kept
+
+    def _replace(self, **changes: Any) -> Self:
+        return self.of(super()._replace(**changes), self.table)
+
+
+def kept_table(weights: Weights) -> Floats:
+    """The table that the critic kept of the round of a feedback."""
+    if not isinstance(weights, KeptWeights):
+        raise InvalidInput("the feedback's weights keep no table of their round; give it the weights of `weigh`")
+    return weights.table
+
+
+class Critic(Protocol):
+    """How much each action costs from its place on, as far as one round tells."""
+
+    @property
+    def estimator(self) -> Estimator:
+        """From the losses met to a table of estimates."""
+        ...
+
+    def keep(self, played: PlayedPolicy) -> Floats:
+        """What it needs `[h, s, a]` of a round when its feedback arrives."""
+        ...
+
+    def scores(self, estimate: Floats, kept: Floats, dynamics: Dynamics) -> Floats:
+        """What each action costs `[h, s, a]`; `dynamics` are those of the arrival."""
+        ...
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """`Q[h] = l[h] + least expectation of V[h+1]`, `V[h] = <pi_j, Q[h]>`: the estimates, evaluated.
+
+    The policy is that of the round that was played, the dynamics are those of the arrival: over a kernel the expected
+    estimates to come, over a box the least that a kernel inside allows. If the true kernel is inside, `Q` is at
+    most the true value of the estimates [derived]. Which box the source of Delayed OPPO takes is [from memory, unsure].
+    """
+
+    estimator: Estimator
+
+    def keep(self, played: PlayedPolicy) -> Floats:
+        return played.policy
+
+    def scores(self, estimate: Floats, kept: Floats, dynamics: Dynamics) -> Floats:
+        return costs_to_go(dynamics, kept, estimate)
+
+
+@dataclass(frozen=True)
+class LossToGo(ImplicitExploration):
+    """`(l_h + l_{h+1} + ...) 1[visited] / (u + gamma)`: an estimate of the cost to come, not of the loss."""
+
+    def add(self, total: Floats, feedback: Bandit, distribution: Any) -> Floats:
+        """Weight times the losses from each step on, at the pairs that were visited."""
+        to_go = np.cumsum(feedback.losses[::-1])[::-1]
+        return added(total, Bandit(feedback.segment, feedback.weights, to_go))
+
+
+@dataclass(frozen=True)
+class DilatedBonus:
+    """`Q - B`: the loss to go, less a bonus for places that are rarely visited or not well known (Luo et al. 2021).
+
+        b[h,s]   = sum_a pi[h,s,a] (3 gamma H + H (u - w)[h,s,a]) / (u[h,s,a] + gamma)
+        B[h,s,a] = b[h,s] + (1 + 1/H) greatest expectation of <pi, B[h+1]>
+
+    `u` and `w` are the greatest and the least chance of a pair. The recursion and the sign in words agree with
+    public code [confirmed]; the code itself adds `B` where its own text subtracts it. With delayed feedback, which the
+    source does not treat, the bonus of a round comes with its losses.
+    """
+
+    gamma: float
+
+    def __post_init__(self) -> None:
+        require_gamma(self.gamma)
+
+    @property
+    def estimator(self) -> Estimator:
+        return LossToGo(self.gamma)
+
+    def keep(self, played: PlayedPolicy) -> Floats:
+        dynamics, policy, steps = played.domain.dynamics, played.policy, len(played.policy)
+        local = self.local(played)
+        # The greatest expectation is the least one of the opposite, turned back.
+        opposite = np.broadcast_to(-local[:, :, None], policy.shape)
+        return -costs_to_go(dynamics, policy, opposite, dilation=1.0 + 1.0 / steps)
+
+    def local(self, played: PlayedPolicy) -> Floats:
+        """The bonus `b` `[h, s]` of each place alone."""
+        least, greatest = visit_bounds(played)
+        steps = len(least)
+        unsure = 3.0 * self.gamma * steps + steps * (greatest - least)
+        # A pair without any chance, and without gamma, is never chosen.
+        share = np.divide(unsure, greatest + self.gamma, out=np.zeros_like(unsure), where=greatest + self.gamma > 0.0)
+        bonus: Floats = np.einsum("hsa,hsa->hs", played.policy, share)
+        return bonus
+
+    def scores(self, estimate: Floats, kept: Floats, dynamics: Dynamics) -> Floats:
+        return estimate - kept
+
+
+def visit_bounds(played: PlayedPolicy) -> tuple[Floats, Floats]:
+    """The least and the greatest chance `[h, s, a]` of every pair, `O(H^2 S^3 A)` over a box."""
+    domain, policy = played.domain, played.policy
+    if isinstance(domain.dynamics, SingleKernel):
+        chances = domain.dynamics.occupancy(policy[None], domain.initial)[0]
+        return chances, chances
+    assert isinstance(domain.dynamics, BernsteinBox)
+    asked = policy[None], domain.initial, Pairs.all(policy.shape)
+    box = domain.dynamics
+    return box.least_visits(*asked).reshape(policy.shape), box.greatest_visits(*asked).reshape(policy.shape)
+
+
+def costs_to_go(dynamics: Dynamics, policy: Policies, costs: Floats, dilation: float = 1.0) -> Floats:
+    """`Q[h] = c[h] + dilation * least expectation of <pi[h+1], Q[h+1]>`, all `[h, s, a]`."""
+    rows = compiled(dynamics).rows
+    for name, table in (("policy", policy), ("costs", costs)):
+        if table.shape != dynamics.shape:
+            raise InvalidInput(f"{name} has shape {table.shape}; the dynamics have {dynamics.shape}")
+    scores = np.array(costs, order="C")
+    kernels.policies.add_costs_to_come(rows, np.ascontiguousarray(policy), dilation, scores)
+    return scores
+
+
+def compiled(dynamics: Dynamics) -> CompiledDynamics:
+    """The same dynamics, refused if the compiled sweeps cannot read them."""
+    if not isinstance(dynamics, CompiledDynamics):
+        raise InvalidInput(f"policy optimization needs a kernel or a BernsteinBox, not {type(dynamics).__name__}")
+    return dynamics
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +186,6 @@ class LocalWeights:
 
     @property
     def domain(self) -> Domain:
-        """The policies that are drawn from, and all that is known of their dynamics."""
         return self.used if self.gathered is self.used.dynamics else MarkovPolicies(self.gathered, self.used.initial)
 
     @cached_property
@@ -71,7 +196,6 @@ class LocalWeights:
         return PlayedPolicy(self.used, weights + self.exploration / weights.shape[-1])
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy of the weights."""
         return self.playing.draw(rng)
 
 
@@ -81,7 +205,7 @@ class PolicyOptimization:
 
     rate: float
     critic: Critic
-    refresh: Refresh = field(default_factory=EveryRound)
+    refresh: Refresh = every_round
     exploration: float = 0.0
 
     def __post_init__(self) -> None:
@@ -91,34 +215,29 @@ class PolicyOptimization:
 
     @property
     def estimator(self) -> Estimator:
-        """From the losses met to a table of estimates."""
         return self.critic.estimator
 
     @property
     def feedback(self) -> type:
-        """The kind of feedback that its estimator understands."""
         return self.estimator.feedback
 
     def start(self, domain: Domain, rng: np.random.Generator) -> LocalWeights:
-        """The uniform policy."""
-        require_episodes(domain)
+        if not isinstance(domain, MarkovPolicies):
+            raise InvalidInput(f"policy optimization plays MarkovPolicies, not {describe(domain)}")
         compiled(domain.dynamics)
         return LocalWeights(domain, domain.dynamics, self.rate, self.exploration, np.zeros(domain.shape))
 
     def observe(self, distribution: LocalWeights, segment: Segment) -> LocalWeights:
-        """Keep the policy that was played, and narrow the dynamics."""
         gathered, used = distribution.gathered.narrow(segment), distribution.used
-        taken = self.refresh.refreshed(used.dynamics, gathered)
+        taken = self.refresh(used.dynamics, gathered)
         domain = used if taken is used.dynamics else MarkovPolicies(taken, used.initial)
         return replace(distribution, used=domain, gathered=gathered, played=distribution.playing)
 
     def weigh(self, distribution: LocalWeights, segment: Segment, rng: np.random.Generator) -> Weights:
-        """The weights of its estimator, with what the critic keeps of the round."""
         weights = self.estimator.weigh(distribution.playing, segment, rng)
         return KeptWeights.of(weights, self.critic.keep(distribution.playing))
 
     def learn(self, distribution: LocalWeights, feedback: Feedback) -> LocalWeights:
-        """Add the scores of the round that the feedback is about."""
         arrived_in = distribution.played or distribution.playing
         estimate = learned(self.estimator, np.zeros(distribution.used.shape), feedback, arrived_in)
         scores = self.critic.scores(estimate, kept_table(feedback.weights), distribution.used.dynamics)
@@ -132,18 +251,10 @@ class PolicyOptimization:
             return None
         terms = domain.shape, rounds, self.rate
         if isinstance(self.estimator, WholeTable):
-            return policy_bounds.full(*terms, self.exploration, waited)
+            return bounds.policy_full(*terms, self.exploration, waited)
         if type(self.estimator) is ImplicitExploration:  # not what is derived from it
-            return policy_bounds.implicit(*terms, self.estimator.gamma, self.exploration, waited)
+            return bounds.policy_implicit(*terms, self.estimator.gamma, self.exploration, waited)
         if isinstance(self.estimator, ImportanceWeighting) and not waited:
             least = least_visited(domain.dynamics, domain.initial).chance
-            return policy_bounds.importance(*terms, least, self.exploration)
+            return bounds.policy_importance(*terms, least, self.exploration)
         return None
-
-
-def require_episodes(domain: Domain) -> None:
-    """Refuse stationary policies: policy optimization plays episodes."""
-    if not isinstance(domain, MarkovPolicies):
-        raise InvalidInput(
-            f"policy optimization plays MarkovPolicies, not {describe(domain)}: give episodes instead of steps"
-        )

@@ -1,14 +1,18 @@
-"""Learners of policy optimization by short name: each recipe tunes one for a task, as its source says."""
+"""Learners of policy optimization by short name: each recipe tunes one for a task, as its source says.
 
+`H` steps, `S` states, `A` actions, `K` rounds, `D` total delay; tags as in `amdp.algorithms.bounds`. What is uncertain
+about each stands in docs/policy-optimization.md.
+"""
+
+from math import log, sqrt
+
+from amdp.algorithms.bounds import MOST_EXPLORATION, require_delay, require_rounds
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
-from amdp.algorithms.occupancy.measures import WhenDoubled
-from amdp.algorithms.policy_optimization import bounds
-from amdp.algorithms.policy_optimization.critics import DilatedBonus, Evaluation, compiled
-from amdp.algorithms.policy_optimization.learners import PolicyOptimization, require_episodes
+from amdp.algorithms.occupancy.measures import when_doubled
+from amdp.algorithms.policy_optimization.learners import DilatedBonus, Evaluation, PolicyOptimization, compiled
 from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
-from amdp.model.domains import Domain
 from amdp.model.evaluation import least_visited
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
@@ -19,71 +23,85 @@ def pomd(task: Task) -> PolicyOptimization:
     """Policy optimization over a box, bandit feedback: optimistic POMD of Shani et al. (2020), tuned without delay.
 
     Rate `1 / (H K^(2/3))`, gamma `1 / (sqrt(A) K^(1/3))` [from memory]; regret `H^2 S sqrt(A) K^(2/3)` [confirmed],
-    without logarithms. The source has a Bernstein radius of its own, which is not recalled; any that holds will do,
-    such as `Radius.jin_2020` [derived].
+    without logarithms. Any radius that holds will do, such as `Radius.jin_2020` [derived].
     """
-    rate, gamma = bounds.pomd(_episodes(task), task.rounds)
-    return PolicyOptimization(task.multiplier * rate, Evaluation(ImplicitExploration(gamma)))
+    steps, _, actions = _episodes(task)
+    third = task.rounds ** (1 / 3)
+    gamma = 1.0 / (sqrt(actions) * third)
+    return PolicyOptimization(task.multiplier * (1.0 / (steps * third**2)), Evaluation(ImplicitExploration(gamma)))
 
 
 def dilated_bonus(task: Task) -> PolicyOptimization:
     """Policy optimization with dilated bonuses, bandit feedback: Luo, Wei and Lee (2021), tuned without delay.
 
-    Rate `min(1 / (24 H^3), 1 / (H sqrt(SAK)))`, gamma `2 rate H` [confirmed by public code]; the multiplier scales
-    both. Its radius is `Radius.luo_2021`; the domain says which.
+    Rate `min(1 / (24 H^3), 1 / (H sqrt(SAK)))` [confirmed by public code, whose slip `1/24*H**3` is mended], gamma
+    `2 rate H` [confirmed too]; the multiplier scales both. Its radius is `Radius.luo_2021`; the domain says which.
     """
-    rate = task.multiplier * bounds.dilated_bonus(_episodes(task), task.rounds)
-    return PolicyOptimization(rate, DilatedBonus(2.0 * rate * task.domain.shape[0]), WhenDoubled())
+    steps, states, actions = _episodes(task)
+    tuned = min(1.0 / (24.0 * steps**3), 1.0 / (steps * sqrt(states * actions * task.rounds)))
+    rate = task.multiplier * tuned
+    return PolicyOptimization(rate, DilatedBonus(2.0 * rate * steps), when_doubled)
 
 
 def delayed_oppo(task: Task) -> PolicyOptimization:
     """Policy optimization over a box, delayed bandit feedback: Delayed OPPO of Lancewicki et al. (2022).
 
-    Gamma `min(1, (H sqrt(K+D) / (SAK))^(2/3))`, rate `sqrt(gamma ln A / (H^2 (K+D)))`, both [derived]; the polynomial
-    factors of the source and the box of its evaluation are uncertain. Losses may be delayed, trajectories are not: what
-    the source adds for delayed trajectories, forced exploration, is left out.
+    Gamma `min(1, (H sqrt(K+D) / (SAK))^(2/3))`, rate `sqrt(gamma ln A / (H^2 (K+D)))`: they balance
+    `H ln A / rate + rate H^3 (K + D) / gamma + gamma HSAK` [derived].
     """
-    rate, gamma = bounds.delayed_oppo(_episodes(task), task.rounds, task.total_delay)
-    return PolicyOptimization(task.multiplier * rate, Evaluation(ImplicitExploration(gamma)))
+    steps, states, actions = _episodes(task)
+    longer = task.rounds + require_delay(task.total_delay)
+    gamma = min(1.0, (steps * sqrt(longer) / (states * actions * task.rounds)) ** (2 / 3))
+    return PolicyOptimization(
+        task.multiplier * (sqrt(gamma) * _oppo_rate(task)), Evaluation(ImplicitExploration(gamma))
+    )
 
 
 def delayed_oppo_full(task: Task) -> PolicyOptimization:
     """Policy optimization over a box, delayed full information: Delayed OPPO of Lancewicki et al. (2022).
 
-    Rate `sqrt(ln A / (H^2 (K + D)))` [derived].
+    Rate `sqrt(ln A / (H^2 (K + D)))`: balances `H ln A / rate + rate H^3 (K + D)` [derived].
     """
-    rate = bounds.delayed_oppo_full(_episodes(task), task.rounds, task.total_delay)
-    return PolicyOptimization(task.multiplier * rate, Evaluation(WholeTable()))
+    return PolicyOptimization(task.multiplier * _oppo_rate(task), Evaluation(WholeTable()))
 
 
 def o_ssp(task: Task) -> PolicyOptimization:
     """Policy optimization over a kernel, bandit feedback: O-SSP of Neu et al. (2010), tuned without delay.
 
-    Rate `sqrt(alpha ln A / (H^2 AK))`, exploration `rate HA / alpha`, both [derived]. The rate, scaled by the
-    multiplier, is at most what keeps the exploration at one half. `alpha` is the least chance that any policy is at a
-    step and state that can be reached; where it is 0 the assumption fails, and the learner is refused. That the
-    algorithm is of the kind of Exp3 is [from memory]; the paper on FTPL calls it a perturbed leader.
+    Rate `sqrt(alpha ln A / (H^2 AK))`, exploration `rate HA / alpha`: no estimate moves a weight by more than a factor
+    `e` [derived]. The rate, scaled by the multiplier, is at most what keeps the exploration at one half. `alpha` is the
+    least chance that any policy is at a step and state that can be reached; where it is 0, the learner is refused.
     """
-    shape, least = _episodes(task), _sure_visits(task.domain)
-    rate = bounds.o_ssp(shape, task.rounds, least, task.multiplier)
-    exploration = bounds.o_ssp_exploration(shape, rate, least)
+    (steps, _, actions), least = _episodes(task), _sure_visits(task)
+    wanted = task.multiplier * sqrt(least * log(actions) / (steps**2 * actions * task.rounds))
+    rate = min(wanted, MOST_EXPLORATION * least / (steps * actions))
+    exploration = min(MOST_EXPLORATION, rate * steps * actions / least)
     return PolicyOptimization(rate, Evaluation(ImportanceWeighting()), exploration=exploration)
 
 
 def _episodes(task: Task) -> Shape:
-    require_episodes(task.domain)
-    compiled(task.domain.dynamics)  # refuses what its critics cannot evaluate
-    return task.domain.shape
+    domain = task.episodes()
+    compiled(domain.dynamics)  # refuses what its critics cannot evaluate
+    require_rounds(task.rounds)
+    return domain.shape
 
 
-def _sure_visits(domain: Domain) -> float:
+def _oppo_rate(task: Task) -> float:
+    steps, _, actions = _episodes(task)
+    return sqrt(log(actions) / (steps**2 * (task.rounds + require_delay(task.total_delay))))
+
+
+def _sure_visits(task: Task) -> float:
     """The least visit chance `alpha`; refused if there is none."""
+    domain = task.domain
     if not isinstance(domain.dynamics, SingleKernel):
-        raise InvalidInput(f"O-SSP needs a kernel, not {describe(domain)}; over a box use pomd or dilated-bonus")
+        raise InvalidInput(
+            f"{task.learner} needs a kernel, not {describe(domain)}; for unknown transitions use pomd or dilated-bonus"
+        )
     least = least_visited(domain.dynamics, domain.initial)
     if least.chance == 0.0:
         raise InvalidInput(
-            f"O-SSP needs every policy to visit all that can be reached, but some policy is never at "
+            f"{task.learner} needs every policy to visit all that can be reached, but some policy is never at "
             f"[h={least.step}, s={least.state}]; use o-reps or pomd"
         )
     return least.chance

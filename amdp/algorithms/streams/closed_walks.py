@@ -26,38 +26,39 @@ from typing import ClassVar, Self
 import numpy as np
 
 from amdp.algorithms.bounds import require_noise_rate, require_rounds
-from amdp.algorithms.estimators.feedback import Feedback, FullInformation, Weights
-from amdp.algorithms.streams.steps import StreamBound, choice, stationary, step_of, stream, whole_table
+from amdp.algorithms.estimators.feedback import Feedback
+from amdp.algorithms.streams.steps import StepLearner, StreamBound, StreamPosition, stationary, step_of, whole_table
 from amdp.algorithms.task import Task
-from amdp.arrays import Floats, Policies
-from amdp.model.domains import Domain, StationaryPolicies
-from amdp.model.segments import Segment
+from amdp.arrays import Floats
+from amdp.model.domains import Domain
 from amdp.model.walk_graphs import ClosedWalk, Closing, Pursuit, WalkGraph
 
 
 @dataclass(frozen=True, eq=False)
-class LeadingWalk:
+class PursuedWalk(StreamPosition):
+    """A stream on the way to a closed walk, or on it."""
+
+    pursuit: Pursuit
+    oracle_calls: ClassVar[int] = 0
+
+    @property
+    def action(self) -> int:
+        return self.pursuit.action(self.time)
+
+
+@dataclass(frozen=True, eq=False)
+class LeadingWalk(PursuedWalk):
     """The state of `WalkingLeader`: the closed walk that leads, and how far the path to it has come."""
 
-    domain: StationaryPolicies
     graph: WalkGraph
     closing: Closing
     perturbed: Floats = field(repr=False)  # [r, s, a], sums of losses minus noise
     bounds: Floats = field(repr=False)  # [i, c], no walk of that length and start is cheaper
-    pursuit: Pursuit
-    time: int
-    state: int
-    oracle_calls: ClassVar[int] = 0
 
     @property
     def leader(self) -> ClosedWalk:
         """The closed walk that is cheapest for the perturbed losses."""
         return self.pursuit.walk
-
-    def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy `[s, a]` of the next step; it needs no random number."""
-        _, states, actions = self.domain.shape
-        return choice(states, actions, self.state, self.pursuit.action(self.time))
 
     def led(self) -> Self:
         """With the leader found again; if it is another walk, the path to it begins at once."""
@@ -68,12 +69,11 @@ class LeadingWalk:
 
 
 @dataclass(frozen=True)
-class WalkingLeader:
+class WalkingLeader(StepLearner[LeadingWalk]):
     """Follow the perturbed leader over closed walks of at most `longest` pairs, as many as states if None."""
 
     rate: float
     longest: int | None = None
-    feedback: ClassVar[type] = FullInformation
 
     def __post_init__(self) -> None:
         require_noise_rate(self.rate)
@@ -86,23 +86,13 @@ class WalkingLeader:
         return cls(multiplier * sqrt(noise / (require_rounds(rounds) * (1 + graph.critical))))
 
     def start(self, domain: Domain, rng: np.random.Generator) -> LeadingWalk:
-        """Draw the noise of the whole game; before the first losses it alone decides."""
         graph, known = certain_moves(domain), stationary(domain)
         closing = graph.closing(self.longest)
         noise = rng.exponential(1.0 / self.rate, size=(closing.rows, *domain.shape[1:]))
         unknown = np.full((len(closing.lengths), len(closing.starts)), -np.inf)
         leader, bounds = graph.cheapest(-noise, closing, unknown)
         pursuit = graph.pursue(leader, 0, known.initial)
-        return LeadingWalk(known, graph, closing, -noise, bounds, pursuit, 0, known.initial)
-
-    def observe(self, distribution: LeadingWalk, segment: Segment) -> LeadingWalk:
-        """The state after one more step."""
-        step = step_of(segment)
-        return replace(distribution, time=step.time + 1, state=step.reached)
-
-    def weigh(self, distribution: LeadingWalk, segment: Segment, rng: np.random.Generator) -> Weights:
-        """No weights: full information needs none."""
-        return Weights(np.empty(0))
+        return LeadingWalk(known, pursuit, graph, closing, -noise, bounds, state=known.initial)
 
     def learn(self, distribution: LeadingWalk, feedback: Feedback) -> LeadingWalk:
         """Add the losses; a leader that incurs none stays, since no other walk becomes cheaper."""
@@ -137,4 +127,4 @@ def _numbers(graph: WalkGraph, closing: Closing) -> int:
 
 def ct_deterministic(task: Task) -> WalkingLeader:
     """Full information, certain moves: the perturbed leader over closed walks, after Chandrasekaran and Tewari."""
-    return WalkingLeader.tuned(stream(task), task.rounds, multiplier=task.multiplier)
+    return WalkingLeader.tuned(task.stream(), task.rounds, multiplier=task.multiplier)

@@ -9,14 +9,14 @@ Both draw their noise once: full information and losses that do not look at the 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import log
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from amdp import kernels
-from amdp.algorithms.hedge import count_policies, list_policies
-from amdp.algorithms.streams.entering import LeaderScheme, SwitchingLeader
-from amdp.algorithms.streams.steps import RandomKey, stream
+from amdp.algorithms.hedge import MOST_POLICIES, count_policies, list_policies
+from amdp.algorithms.streams.entering import LeaderScheme, SwitchingLeader, leading_policy
+from amdp.algorithms.streams.steps import RandomKey
 from amdp.algorithms.task import Task
 from amdp.arrays import Actions, Floats, one_hot
 from amdp.errors import InvalidInput
@@ -24,9 +24,7 @@ from amdp.kernels.threads import multiply
 from amdp.model.chains import chains, laws, rows_of, start_mass
 from amdp.model.domains import StationaryPolicies
 from amdp.model.transitions import SingleKernel
-from amdp.oracles.base import Planner, PlanningOracle, Status, bind
-
-MOST_POLICIES = 100_000
+from amdp.oracles.base import Planner, PlanningOracle, bind
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +60,7 @@ class EveryPolicy(LeaderScheme):
     """
 
     def start(self, domain: StationaryPolicies, rng: np.random.Generator) -> NoisyPolicies:
-        """The leader before the first losses: the noise alone decides."""
-        _require_few(domain)
-        listed = list_policies(domain, MOST_POLICIES).actions
+        listed = list_policies(domain).actions
         rows = rows_of(domain.dynamics)
         sums = rows.sum(axis=2, keepdims=True)
         exact = rows / np.where(sums > 0.0, sums, 1.0)  # rows may sum to 1 + 1e-8: too much after many steps
@@ -75,8 +71,13 @@ class EveryPolicy(LeaderScheme):
     @staticmethod
     def noise(domain: StationaryPolicies, rounds: int) -> float:
         """`1 + ln N` for `N` policies bounds the mean of the largest of `N` exponential numbers."""
-        _require_few(domain)
-        return 1.0 + log(count_policies(domain))
+        count = count_policies(domain)
+        if count > MOST_POLICIES:
+            raise InvalidInput(
+                f"there are {count} stationary policies, more than {MOST_POLICIES}; use another learner, such as "
+                "ct-deterministic where moves are certain, or ct-oracle"
+            )
+        return 1.0 + log(count)
 
     @staticmethod
     def change_factor(domain: StationaryPolicies) -> float:
@@ -99,8 +100,7 @@ class PlannedLeader:
         """The leader for the perturbed losses `total` `[t, s, a]` before step `time`."""
         domain = planner.domain
         assert isinstance(domain.dynamics, SingleKernel)
-        # A policy that is only feasible would be drawn from another law than the analysis speaks of.
-        actions = planner.minimize(total[None]).require(Status.OPTIMAL).actions[0]
+        actions = leading_policy(planner, total)
         moves = chains(rows_of(domain.dynamics), one_hot(actions, domain.shape[2])[None])
         return cls(planner, total, actions, laws(moves, domain.initial, time, time + 1)[0, 0], oracle_calls)
 
@@ -129,7 +129,6 @@ class StartNoise(LeaderScheme):
     oracle: str | PlanningOracle = "auto"
 
     def start(self, domain: StationaryPolicies, rng: np.random.Generator) -> PlannedLeader:
-        """The leader before the first losses: the noise alone decides."""
         start_mass(domain)
         total = np.zeros(domain.shape)
         total[1, :-1] = -rng.exponential(1.0 / self.rate, size=total[1, :-1].shape)
@@ -146,21 +145,13 @@ class StartNoise(LeaderScheme):
         return (domain.shape[1] - 1) / start_mass(domain)
 
 
-def _require_few(domain: StationaryPolicies) -> None:
-    count = count_policies(domain)
-    if count > MOST_POLICIES:
-        raise InvalidInput(
-            f"there are {count} stationary policies, more than {MOST_POLICIES}; use another learner, such as "
-            "ct-deterministic where moves are certain, or ct-oracle"
-        )
-
-
 def ct_communicating(task: Task) -> SwitchingLeader:
     """Full information, few policies: noise for each of them, after Chandrasekaran and Tewari."""
-    return SwitchingLeader.tuned(EveryPolicy, stream(task), task.rounds, multiplier=task.multiplier)
+    return SwitchingLeader.tuned(EveryPolicy, task.stream(), task.rounds, multiplier=task.multiplier)
 
 
 def ct_oracle(task: Task) -> SwitchingLeader:
     """Full information, a start with mass everywhere: a planning oracle, after Chandrasekaran and Tewari."""
-    settings: dict[str, Any] = {"multiplier": task.multiplier, "oracle": task.planning_oracle}
-    return SwitchingLeader.tuned(StartNoise, stream(task), task.rounds, **settings)
+    return SwitchingLeader.tuned(
+        StartNoise, task.stream(), task.rounds, multiplier=task.multiplier, oracle=task.planning_oracle
+    )

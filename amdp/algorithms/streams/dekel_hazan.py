@@ -24,14 +24,13 @@ from scipy.special import logsumexp
 
 from amdp import kernels
 from amdp.algorithms.bounds import require_rate, require_rounds
-from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
-from amdp.algorithms.streams.closed_walks import certain_moves
-from amdp.algorithms.streams.steps import RandomKey, StreamBound, choice, require_now, stationary, step_of, stream
+from amdp.algorithms.estimators.feedback import Bandit, Feedback
+from amdp.algorithms.streams.closed_walks import PursuedWalk, certain_moves
+from amdp.algorithms.streams.steps import RandomKey, StepLearner, StreamBound, require_now, stationary
 from amdp.algorithms.task import Task
-from amdp.arrays import Floats, Policies, refuse, require_whole
+from amdp.arrays import Floats, refuse, require_whole
 from amdp.errors import InvalidInput
-from amdp.model.domains import Domain, StationaryPolicies
-from amdp.model.segments import Segment
+from amdp.model.domains import Domain
 from amdp.model.walk_graphs import ClosedWalk, Closing, Pursuit, WalkGraph
 
 
@@ -93,27 +92,17 @@ class WalkWeights:
 
 
 @dataclass(frozen=True, eq=False)
-class BlockOfWalk:
+class BlockOfWalk(PursuedWalk):
     """The state of `DekelHazan`: the walk of the current block, and the losses of its pairs so far."""
 
-    domain: StationaryPolicies
     weights: WalkWeights
     random_key: RandomKey
-    pursuit: Pursuit
     met: Floats = field(repr=False)  # [k], losses of each place, after the first `d` steps
-    time: int
-    state: int
-    oracle_calls: ClassVar[int] = 0
 
     @property
     def window(self) -> int:
         """The first step of the block whose losses count: by then every walk has been reached."""
         return self.pursuit.since + self.weights.graph.critical
-
-    def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy `[s, a]` of the next step; the walk was drawn when its block began."""
-        _, states, actions = self.domain.shape
-        return choice(states, actions, self.state, self.pursuit.action(self.time))
 
     def turned(self) -> Self:
         """At the end of a block: add its estimates, and draw the walk of the next one."""
@@ -123,7 +112,7 @@ class BlockOfWalk:
 
 
 @dataclass(frozen=True)
-class DekelHazan:
+class DekelHazan(StepLearner[BlockOfWalk]):
     """Blocks of `block` steps, closed walks of at most `longest` pairs, as many as states if None."""
 
     rate: float
@@ -149,7 +138,6 @@ class DekelHazan:
         return cls(multiplier * sqrt(distance / (2.0 * rounds * length * moves)), length)
 
     def start(self, domain: Domain, rng: np.random.Generator) -> BlockOfWalk:
-        """All closed walks have the same weight."""
         graph, known = certain_moves(domain), stationary(domain)
         if self.block <= graph.critical:
             raise InvalidInput(f"{self.block}; it must be above {graph.critical}, the steps to catch a walk", "block")
@@ -157,16 +145,8 @@ class DekelHazan:
         weights = WalkWeights.of(graph, closing, self.rate, np.zeros((closing.rows, *domain.shape[1:])))
         random_key = RandomKey.fresh(rng)
         pursuit = _pursued(weights, random_key, 0, known.initial)
-        return BlockOfWalk(known, weights, random_key, pursuit, np.zeros(len(pursuit.walk)), 0, known.initial)
-
-    def observe(self, distribution: BlockOfWalk, segment: Segment) -> BlockOfWalk:
-        """The state after one more step."""
-        step = step_of(segment)
-        return replace(distribution, time=step.time + 1, state=step.reached)
-
-    def weigh(self, distribution: BlockOfWalk, segment: Segment, rng: np.random.Generator) -> Weights:
-        """No weights for single steps: whole blocks are weighed when they end."""
-        return Weights(np.empty(0))
+        met = np.zeros(len(pursuit.walk))
+        return BlockOfWalk(known, pursuit, weights, random_key, met, state=known.initial)
 
     def learn(self, distribution: BlockOfWalk, feedback: Feedback) -> BlockOfWalk:
         """Add the loss to those of its pair; at the end of a block, draw another walk."""
@@ -213,4 +193,4 @@ def _log_walks(states: int, actions: int) -> float:
 
 def dekel_hazan(task: Task) -> DekelHazan:
     """Bandit feedback, certain moves: exponential weights over closed walks, a reconstruction of Dekel and Hazan."""
-    return DekelHazan.tuned(stream(task), task.rounds, multiplier=task.multiplier)
+    return DekelHazan.tuned(task.stream(), task.rounds, multiplier=task.multiplier)

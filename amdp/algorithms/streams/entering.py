@@ -11,19 +11,28 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import sqrt
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
 from amdp.algorithms.bounds import require_noise_rate, require_rounds
-from amdp.algorithms.estimators.feedback import Feedback, FullInformation, Weights
-from amdp.algorithms.streams.steps import RandomKey, StreamBound, choice, require_now, stationary, step_of, whole_table
+from amdp.algorithms.estimators.feedback import Feedback
+from amdp.algorithms.streams.steps import (
+    RandomKey,
+    StepLearner,
+    StreamBound,
+    StreamPosition,
+    require_now,
+    stationary,
+    whole_table,
+)
 from amdp.algorithms.streams.switching import PolicySwitching
-from amdp.arrays import Actions, Floats, Policies, one_hot
+from amdp.arrays import Actions, Floats, one_hot
 from amdp.model.chains import chains, laws, rows_of
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.model.segments import Segment
 from amdp.model.transitions import Kernel
+from amdp.oracles.base import Planner, Status
 
 
 class Leader(Protocol):
@@ -68,6 +77,13 @@ class LeaderScheme(ABC):
         """The factor `c` such that the leader changes in a step with chance at most `c` times the rate."""
 
 
+def leading_policy(planner: Planner, perturbed: Floats) -> Actions:
+    """The policy `[h, s]` or `[s]` that is cheapest for losses and noise `[h, s, a]`, proved by a planning oracle."""
+    # A policy that is only feasible would be drawn from another law than the analysis speaks of.
+    leader: Actions = planner.minimize(perturbed[None]).require(Status.OPTIMAL).actions[0]
+    return leader
+
+
 # --- switching to a policy --------------------------------------------------------------------------------------------
 
 
@@ -93,10 +109,6 @@ class Ways:
         """The switches between the states of a domain that can be visited again."""
         inner = _without_entrance(domain)
         return cls(domain, PolicySwitching(domain.dynamics, domain.initial) if inner is None else inner)
-
-    def first(self, policy: Actions) -> Entering:
-        """At step 0 a policy needs no switch: the initial state is that of every policy."""
-        return Entering(policy, entered=True)
 
     def begun(self, policy: Actions, time: int, state: int, random_key: RandomKey) -> Entering:
         """A new switch; at the parking state an attempt starts, whose target the step's first random number draws."""
@@ -153,34 +165,28 @@ def _without_entrance(domain: StationaryPolicies) -> PolicySwitching | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Follower:
+class Follower(StreamPosition):
     """The state of `SwitchingLeader`: the leader, and how far the switch to its policy has come."""
 
-    domain: StationaryPolicies
     ways: Ways
     leader: Leader
     entering: Entering
     random_key: RandomKey = field(repr=False)
-    time: int
-    state: int
 
     @property
     def oracle_calls(self) -> int:
-        """Questions put to a planning oracle to find the leaders so far."""
         return self.leader.oracle_calls
 
-    def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy `[s, a]` of the next step; it needs no random number."""
-        _, states, actions = self.domain.shape
-        return choice(states, actions, self.state, self.ways.action(self.entering, self.state))
+    @property
+    def action(self) -> int:
+        return self.ways.action(self.entering, self.state)
 
 
 @dataclass(frozen=True)
-class SwitchingLeader:
+class SwitchingLeader(StepLearner[Follower]):
     """Follow the leader of a scheme; full information, a communicating kernel with a parking pair."""
 
     scheme: LeaderScheme
-    feedback: ClassVar[type] = FullInformation
 
     @classmethod
     def tuned(
@@ -192,21 +198,16 @@ class SwitchingLeader:
         return cls(kind(rate=multiplier * sqrt(kind.noise(known, rounds) / cost), **settings))
 
     def start(self, domain: Domain, rng: np.random.Generator) -> Follower:
-        """The first leader, whose policy needs no switch."""
         known = stationary(domain)
         ways, random_key = Ways.of(known), RandomKey.fresh(rng)
         leader = self.scheme.start(known, rng)
-        return Follower(known, ways, leader, ways.first(leader.actions), random_key, 0, known.initial)
+        # At step 0 no policy needs a switch: the initial state is that of every policy.
+        return Follower(known, ways, leader, Entering(leader.actions, entered=True), random_key, state=known.initial)
 
     def observe(self, distribution: Follower, segment: Segment) -> Follower:
-        """The state after one more step of the stream."""
-        time, state = step_of(segment).time + 1, step_of(segment).reached
-        entering = distribution.ways.went_on(distribution.entering, time, state, distribution.random_key)
-        return replace(distribution, entering=entering, time=time, state=state)
-
-    def weigh(self, distribution: Follower, segment: Segment, rng: np.random.Generator) -> Weights:
-        """No weights: full information needs none."""
-        return Weights(np.empty(0))
+        moved = super().observe(distribution, segment)
+        entering = moved.ways.went_on(moved.entering, moved.time, moved.state, moved.random_key)
+        return replace(moved, entering=entering)
 
     def learn(self, distribution: Follower, feedback: Feedback) -> Follower:
         """Update the leader by the losses; if it changed, a switch to its policy begins at once."""

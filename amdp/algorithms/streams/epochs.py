@@ -1,14 +1,8 @@
 """FTPL and Hedge over stationary policies in a stream of steps (Dai, Luo and Chen 2022, section 5 and appendix D).
 
 The learners are `Ftpl` and `Hedge`. What is new is that an epoch begins with a switch, whose steps say nothing about
-the policy. So a pair is met at step `t` only if the switch was over by then, which the estimates must know of:
-
-- the printed algorithms take all switches as finished: `GeometricResampling` and `ImportanceWeighting` as in episodes;
-- `SkipSwitchWindow` does so too, but ignores the first steps of every epoch;
-- `ReplayedResampling` and `EnteredWeighting` use the exact chance that a policy was entered and is there.
-
-The theorems are proved for policies that are entered anew in every epoch (`RenewedSwitching`) and the first two kinds
-of estimates: those learners are `ftpl-infinite-renewed` and `hedge-infinite-renewed`, and only they state a bound.
+the policy: a pair is met at step `t` only if the switch was over by then, which the estimates below must know of. What
+is proved of which, and the bounds for any parameters, are in docs/infinite-horizon.md.
 
 `T` steps, `S` states, `A` actions, `D` diameter, `J` epochs of `H` steps, `C` the bound on a switch's expected length,
 `W` ignored steps.
@@ -31,7 +25,6 @@ from amdp.algorithms.estimators.trials import StationaryTrials
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge
-from amdp.algorithms.streams.steps import stationary
 from amdp.algorithms.streams.switching import Epoch, PolicySwitching, RenewedSwitching
 from amdp.algorithms.task import EpochSetup, Task
 from amdp.arrays import require_whole
@@ -58,20 +51,18 @@ NO_BOUND_FOR_EXACT = f"{NO_BOUND_FOR_KEPT}, nor for exact chances of being enter
 class SkipSwitchWindow(WeightTimesLoss):
     """Ignore the first `window` steps of every epoch, and weigh the others as if every switch were over by then.
 
-    With `F_pi(t)` the chance that a switch to `pi` is over by `t`, the mean of an estimate given all that happened
-    before the epoch is `loss * sum_pi p(pi) F_pi(t) mu_pi^t(s, a) / sum_pi p(pi) mu_pi^t(s, a)`, if policies are
-    entered anew in every epoch (`RenewedSwitching`): too small if switches take longer than the window, never too
-    large. A policy that is followed on (`PolicySwitching`) has the law that its last state leads to instead of
-    `mu_pi^t`: then the mean may be too large as well. `amdp verify stream-estimates` computes both.
+    If policies are entered anew in every epoch (`RenewedSwitching`), estimates are too small on average where switches
+    take longer than the window, never too large. If a policy is followed on, they may be too large as well:
+    docs/infinite-horizon.md has the means, and `amdp verify stream-estimates` computes them.
     """
 
     inner: Any  # SharedResampling, GeometricResampling, ImportanceWeighting or ImplicitExploration
     window: int
 
     def __post_init__(self) -> None:
-        require_whole("window", self.window)
-        if self.window < 0 or self.inner.feedback is not Bandit:
-            raise InvalidInput(f"window = {self.window}, inner = {self.inner}; give at least 0, and a bandit estimator")
+        require_whole("window", self.window, 0)
+        if self.inner.feedback is not Bandit:
+            raise InvalidInput(f"{self.inner}; a window is for bandit estimators", "inner")
 
     def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
         """0 in the window, as the inner estimator weighs afterwards."""
@@ -96,7 +87,6 @@ class ReplayedResampling(WeightTimesLoss):
         require_limit(self.limit)
 
     def weigh(self, distribution: DistributionWithTrials, segment: Segment, rng: np.random.Generator) -> Weights:
-        """A count for each step."""
         seen = _epoch(segment)
         trials = StationaryTrials(distribution, lambda actions, _: self.entry.visits(seen, actions))
         return trials.shared(segment, self.limit, rng)
@@ -109,7 +99,6 @@ class EnteredWeighting(WeightTimesLoss):
     entry: PolicySwitching
 
     def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
-        """One over the chance of each visit by a policy of the mixture."""
         seen, actions = _epoch(segment), distribution.listed.actions
         chances = np.zeros(len(seen.states))
         for low in range(0, len(actions), POLICIES_AT_ONCE):
@@ -327,9 +316,7 @@ def _diameter(entry: PolicySwitching) -> float:
 def _epochs(steps: int, wanted: float, requested: int | None) -> int:
     """How many epochs are played: all but the last of equal length."""
     if requested is not None:
-        require_whole("epochs", requested)
-        if not 1 <= requested <= steps:
-            raise InvalidInput(f"{requested}; give between 1 and {steps}, the number of steps", "epochs")
+        require_whole("epochs", requested, 1, steps)
     length = ceil(steps / (requested or min(max(1, round(wanted)), steps)))
     return ceil(steps / length)
 
@@ -380,9 +367,7 @@ def hedge_infinite_renewed(task: Task, *, epochs: int | None = None, theorem: bo
 def _tuning(
     kind: type[Tuned], task: Task, switching: type[PolicySwitching], epochs: int | None, theorem: bool
 ) -> Tuned:
-    domain = stationary(task.domain)
-    if task.total_delay:
-        raise InvalidInput(f"total_delay = {task.total_delay}; an unbroken stream has no delays")
+    domain = task.stream()
     tune = kind.tuned if theorem else kind.practical
     return tune(switching(domain.dynamics, domain.initial), epochs, task.multiplier)
 

@@ -24,7 +24,7 @@ import numpy as np
 
 from amdp.algorithms.bounds import MOST_EXPLORATION, RegretBound, over, require_rate, require_rounds
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
-from amdp.algorithms.streams.steps import stationary
+from amdp.algorithms.streams.steps import Unweighted, stationary
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies, require_whole
 from amdp.errors import InvalidInput
@@ -72,16 +72,15 @@ class LocalExperts:
 
     domain: StationaryPolicies
     rule: Rule = field(repr=False)
-    last: Segment | None = field(default=None, repr=False)  # the step just played
+    last: Segment | None = field(default=None, repr=False, kw_only=True)  # the step just played
     oracle_calls: ClassVar[int] = 0
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy `[s, a]`; the arena draws the action."""
         return self.rule.chain.policy
 
 
 @dataclass(frozen=True)
-class MdpE:
+class MdpE(Unweighted):
     """MDP-E: exponential weights of `rate` in every state, with full information."""
 
     rate: float
@@ -92,28 +91,15 @@ class MdpE:
     @classmethod
     def tuned(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
         """The rate that balances the bound; with one state, `sqrt(8 ln A / T)`."""
-        known = stationary(domain)
-        mixing = require_mixing(known.dynamics)
+        known, mixing = _mixing(domain)
         return cls(multiplier * sqrt(log(known.shape[2]) / (require_rounds(rounds) * _unrest(mixing))))
 
-    @property
-    def feedback(self) -> type:
-        """Full information: all losses of a step."""
-        return FullInformation
-
     def start(self, domain: Domain, rng: np.random.Generator) -> LocalExperts:
-        """The uniform policy."""
-        known = stationary(domain)
-        require_mixing(known.dynamics)
+        known, _ = _mixing(domain)
         return LocalExperts(known, Rule(rows_of(known.dynamics), np.zeros(known.shape[1:])))
 
     def observe(self, distribution: LocalExperts, segment: Segment) -> LocalExperts:
-        """Keep the step, whose feedback must come next."""
         return replace(distribution, last=segment)
-
-    def weigh(self, distribution: LocalExperts, segment: Segment, rng: np.random.Generator) -> Weights:
-        """No weights: full information needs none."""
-        return Weights(np.empty(0))
 
     def learn(self, distribution: LocalExperts, feedback: Feedback) -> LocalExperts:
         """`scores[s, a] -= rate * Q_t[s, a]` in all states, visited or not."""
@@ -129,8 +115,7 @@ class MdpE:
         """
         if waited:
             return None
-        known = stationary(domain)
-        mixing = require_mixing(known.dynamics)
+        known, mixing = _mixing(domain)
         spread = _spread(mixing)
         return ErgodicBound(
             over(log(known.shape[2]), self.rate),
@@ -142,21 +127,13 @@ class MdpE:
 
 
 @dataclass(frozen=True, eq=False)
-class DelayedLocalExperts:
+class DelayedLocalExperts(LocalExperts):
     """The state of `MdpExp3`: the weights, state distributions given the last pairs, and estimates not yet used."""
 
-    domain: StationaryPolicies
-    rule: Rule = field(repr=False)
     laws: Floats = field(repr=False)  # [i, s], of the present state given the last pairs, that of `len(laws)` ago first
     likely: float  # half the least visit chance of a policy
     unlikely: int = 0  # steps whose state had a smaller chance, looking back: their estimates are larger than planned
     waiting: tuple[Floats, ...] = field(default=(), repr=False)  # Q of the last steps, the oldest first
-    last: Segment | None = field(default=None, repr=False)  # the step just played
-    oracle_calls: ClassVar[int] = 0
-
-    def draw(self, rng: np.random.Generator) -> Policies:
-        """The policy `[s, a]`; the arena draws the action."""
-        return self.rule.chain.policy
 
 
 @dataclass(frozen=True)
@@ -171,6 +148,7 @@ class MdpExp3:
     rate: float
     exploration: float
     lookback: int
+    feedback: ClassVar[type] = Bandit
 
     def __post_init__(self) -> None:
         require_rate(self.rate)
@@ -186,8 +164,7 @@ class MdpExp3:
         `multiplier`, is at most what keeps the exploration at 1/2: then `rate |Q| <= 1` as long as
         `mu(s_t) >= beta / 2`. The state counts the steps in which it was less.
         """
-        known = stationary(domain)
-        mixing = require_mixing(known.dynamics)
+        known, mixing = _mixing(domain)
         require_visits(known.dynamics)
         beta = least_visits(known.dynamics).value
         actions, slow = known.shape[2], max(1.0, mixing.time)
@@ -199,9 +176,9 @@ class MdpExp3:
     @classmethod
     def balanced(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
         """The same `N`, no exploration, and the rate that balances the bound, whose proof does without exploration."""
-        known = stationary(domain)
-        mixing, (_, states, actions) = require_mixing(known.dynamics), known.shape
+        known, mixing = _mixing(domain)
         require_visits(known.dynamics)
+        _, states, actions = known.shape
         lookback = _lookback(mixing, rounds)
         floor = least_arrival(known.dynamics, lookback)
         if floor <= 0.0:
@@ -209,15 +186,8 @@ class MdpExp3:
         unrest = _noise(mixing, known.shape, floor, lookback) + _drift(mixing, states)
         return cls(multiplier * sqrt(log(actions) / (require_rounds(rounds) * unrest)), 0.0, lookback)
 
-    @property
-    def feedback(self) -> type:
-        """Bandit feedback: the loss of the pair that was visited."""
-        return Bandit
-
     def start(self, domain: Domain, rng: np.random.Generator) -> DelayedLocalExperts:
-        """The uniform policy."""
-        known = stationary(domain)
-        require_mixing(known.dynamics)
+        known, _ = _mixing(domain)
         require_visits(known.dynamics)
         rule = Rule(rows_of(known.dynamics), np.zeros(known.shape[1:]), self.exploration)
         return DelayedLocalExperts(known, rule, np.empty((0, known.shape[1])), least_visits(known.dynamics).value / 2.0)
@@ -250,8 +220,8 @@ class MdpExp3:
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> ErgodicBound | None:
         """The bound of docs/ergodic.md; None with delays, or if a state can be missed `N` steps after any other."""
-        known = stationary(domain)
-        mixing, (_, states, actions) = require_mixing(known.dynamics), known.shape
+        known, mixing = _mixing(domain)
+        _, states, actions = known.shape
         floor = least_arrival(known.dynamics, self.lookback)
         if waited or floor <= 0.0:
             return None
@@ -263,6 +233,11 @@ class MdpExp3:
             rounds * (self.rate * _drift(mixing, states) + several * mixing.contraction ** (self.lookback - 1)),
             self.lookback + several * mixing.memory,
         )
+
+
+def _mixing(domain: Domain) -> tuple[StationaryPolicies, Mixing]:
+    known = stationary(domain)
+    return known, require_mixing(known.dynamics)
 
 
 def _spread(mixing: Mixing) -> float:
@@ -310,15 +285,9 @@ def _require_on_time(last: Segment | None, feedback: Feedback) -> None:
 
 def mdp_e(task: Task) -> MdpE:
     """MDP-E of Even-Dar et al.: full information, ergodic; a round is a step."""
-    return MdpE.tuned(_undelayed(task), task.rounds, multiplier=task.multiplier)
+    return MdpE.tuned(task.stream(), task.rounds, multiplier=task.multiplier)
 
 
 def mdp_exp3(task: Task) -> MdpExp3:
     """MDP-Exp3 of Neu et al.: bandit feedback, ergodic; a round is a step."""
-    return MdpExp3.tuned(_undelayed(task), task.rounds, multiplier=task.multiplier)
-
-
-def _undelayed(task: Task) -> Domain:
-    if task.total_delay:
-        raise InvalidInput(f"total_delay = {task.total_delay}; ergodic learners have no version for delays")
-    return task.domain
+    return MdpExp3.tuned(task.stream(), task.rounds, multiplier=task.multiplier)

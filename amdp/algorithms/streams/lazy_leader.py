@@ -9,22 +9,22 @@ perturbed sum stays, and with it the leader. Otherwise the noise becomes `-p`. E
 
 from dataclasses import dataclass, field, replace
 from math import log, sqrt
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from amdp.algorithms import bounds
 from amdp.algorithms.bounds import require_noise_rate
-from amdp.algorithms.estimators.feedback import Feedback, FullInformation, Weights
-from amdp.algorithms.streams.entering import LeaderScheme, SwitchingLeader
-from amdp.algorithms.streams.steps import RandomKey, stream, whole_table
+from amdp.algorithms.estimators.feedback import Feedback
+from amdp.algorithms.streams.entering import LeaderScheme, SwitchingLeader, leading_policy
+from amdp.algorithms.streams.steps import RandomKey, Unweighted, whole_table
 from amdp.algorithms.task import Task
 from amdp.arrays import Actions, Floats, Policies, one_hot
 from amdp.errors import InvalidInput
 from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
 from amdp.model.segments import Segment, Shape
 from amdp.model.transitions import SingleKernel
-from amdp.oracles.base import Planner, PlanningOracle, Status, bind
+from amdp.oracles.base import Planner, PlanningOracle, bind
 
 
 class LazySum(NamedTuple):
@@ -38,6 +38,11 @@ class LazySum(NamedTuple):
     def drawn(cls, rate: float, shape: Shape, rng: np.random.Generator) -> Self:
         """Before the first losses."""
         return cls(rate, np.zeros(shape), rng.laplace(scale=1.0 / rate, size=shape))
+
+    @property
+    def perturbed(self) -> Floats:
+        """The sum of losses and noise `[h, s, a]`."""
+        return self.total + self.noise
 
     def update(self, table: Floats, first: int, uniform: float) -> tuple[Self, bool]:
         """After the losses `[h, s, a]` of the steps from `first` on; and whether the perturbed sum stays the same."""
@@ -66,44 +71,37 @@ class LazyChoice:
     def drawn(cls, planner: Planner, rate: float, rng: np.random.Generator) -> Self:
         """Before the first losses."""
         noise = LazySum.drawn(rate, planner.domain.shape, rng)
-        return cls(planner, noise, _leader(planner, noise), RandomKey.fresh(rng))
+        return cls(planner, noise, leading_policy(planner, noise.perturbed), RandomKey.fresh(rng))
 
     @property
     def domain(self) -> Domain:
-        """The policies that are drawn from."""
         return self.planner.domain
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """The leader `[h, s, a]` (or `[s, a]`)."""
         return one_hot(self.actions, self.domain.shape[2])
 
     def update(self, table: Floats, time: int, random_key: RandomKey) -> Self:
         """After the losses `[s, a]` of one step; its third random number decides, a switch uses the first two."""
-        return self._update(table[None], time, float(random_key.uniforms(time, 3)[2]))
+        return self.after(table[None], time, float(random_key.uniforms(time, 3)[2]))
 
-    def learned(self, table: Floats) -> Self:
-        """After the losses `[h, s, a]` of a round."""
-        return self._update(table, 0, float(self.random_key.uniforms(self.updates, 1)[0]))
-
-    def bound_to(self, planner: Planner) -> Self:
-        """The same losses and noise over other dynamics."""
-        return replace(self, planner=planner, actions=_leader(planner, self.sum), oracle_calls=self.oracle_calls + 1)
-
-    def _update(self, table: Floats, first: int, uniform: float) -> Self:
+    def after(self, table: Floats, first: int, uniform: float) -> Self:
+        """After the losses `[h, s, a]` of the steps from `first` on; a uniform number decides about the leader."""
         updated, stays = self.sum.update(table, first, uniform)
         following = replace(self, sum=updated, updates=self.updates + 1)
-        if stays:
-            return following
-        return replace(following, actions=_leader(self.planner, updated), oracle_calls=self.oracle_calls + 1)
+        return following if stays else following.planned(self.planner)
+
+    def planned(self, planner: Planner) -> Self:
+        """With the leader of the perturbed sum, found by a planner, which may be one over other dynamics."""
+        actions = leading_policy(planner, self.sum.perturbed)
+        return replace(self, planner=planner, actions=actions, oracle_calls=self.oracle_calls + 1)
 
 
 @dataclass(frozen=True)
-class LazyLeader:
+class LazyLeader(Unweighted):
     """FLL* in rounds whose losses `[h, s, a]` have the shape of the domain, such as episodes."""
 
     rate: float
     oracle: str | PlanningOracle = "dp"
-    feedback: ClassVar[type] = FullInformation
 
     def __post_init__(self) -> None:
         require_noise_rate(self.rate)
@@ -119,28 +117,21 @@ class LazyLeader:
         return cls(multiplier * rate, bind(oracle, domain).oracle)
 
     def start(self, domain: Domain, rng: np.random.Generator) -> LazyChoice:
-        """The leader before the first losses: the noise alone decides."""
         return LazyChoice.drawn(bind(self.oracle, domain), self.rate, rng)
 
     def observe(self, distribution: LazyChoice, segment: Segment) -> LazyChoice:
-        """Narrow the dynamics; a kernel stays what it is."""
         narrowed = distribution.domain.dynamics.narrow(segment)
         if narrowed is distribution.domain.dynamics:
             return distribution
-        return distribution.bound_to(bind(self.oracle, MarkovPolicies(narrowed, distribution.domain.initial)))
-
-    def weigh(self, distribution: LazyChoice, segment: Segment, rng: np.random.Generator) -> Weights:
-        """No weights: full information needs none."""
-        return Weights(np.empty(0))
+        return distribution.planned(bind(self.oracle, MarkovPolicies(narrowed, distribution.domain.initial)))
 
     def learn(self, distribution: LazyChoice, feedback: Feedback) -> LazyChoice:
-        """Add the losses of a round; the leader seldom changes."""
         table = whole_table(feedback)
         if table.shape != distribution.domain.shape:
             raise InvalidInput(
                 f"losses have shape {table.shape}, the domain {distribution.domain.shape}; see LazyPolicies"
             )
-        return distribution.learned(table)
+        return distribution.after(table, 0, float(distribution.random_key.uniforms(distribution.updates, 1)[0]))
 
     def bound(self, domain: Domain, rounds: int, total_delay: int = 0) -> bounds.Bound | None:
         """`H (1 + ln SA) / rate + rate H^2 SAK` over a kernel [derived]; None over a box, or with delays.
@@ -166,7 +157,6 @@ class LazyPolicies(LeaderScheme):
     oracle: str | PlanningOracle = "auto"
 
     def start(self, domain: StationaryPolicies, rng: np.random.Generator) -> LazyChoice:
-        """The leader before the first losses: the noise alone decides."""
         return LazyChoice.drawn(bind(self.oracle, domain), self.rate, rng)
 
     @staticmethod
@@ -185,12 +175,6 @@ class LazyPolicies(LeaderScheme):
         return float(domain.shape[1] * domain.shape[2])
 
 
-def _leader(planner: Planner, perturbed: LazySum) -> Actions:
-    # A policy that is only feasible would be drawn from another law than the analysis speaks of.
-    leader: Actions = planner.minimize((perturbed.total + perturbed.noise)[None]).require(Status.OPTIMAL).actions[0]
-    return leader
-
-
 def fll(task: Task) -> LazyLeader | SwitchingLeader:
     """Full information: FLL* in episodes, or step by step in a stream of a communicating kernel.
 
@@ -199,4 +183,4 @@ def fll(task: Task) -> LazyLeader | SwitchingLeader:
     settings: dict[str, Any] = {"multiplier": task.multiplier, "oracle": task.planning_oracle}
     if isinstance(task.domain, MarkovPolicies):
         return LazyLeader.tuned(task.domain, task.rounds + task.total_delay, **settings)
-    return SwitchingLeader.tuned(LazyPolicies, stream(task), task.rounds, **settings)
+    return SwitchingLeader.tuned(LazyPolicies, task.stream(), task.rounds, **settings)

@@ -1,31 +1,17 @@
 """What learners share that choose a policy anew in each step of a stream."""
 
-from dataclasses import dataclass
-from typing import Protocol, Self, cast
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
 from amdp.algorithms.bounds import RegretBound
-from amdp.algorithms.estimators.feedback import Feedback, FullInformation
-from amdp.algorithms.task import Task
+from amdp.algorithms.estimators.feedback import Feedback, FullInformation, Weights
 from amdp.arrays import Floats, Policies, floats, refuse
 from amdp.errors import InvalidInput
 from amdp.model.domains import Domain, StationaryPolicies
-from amdp.model.segments import Segment
-
-
-class Stepped(Protocol):
-    """A segment of one step that says when it was and where it led, such as `amdp.model.segments.Step`."""
-
-    @property
-    def time(self) -> int:
-        """The step of the stream that it is."""
-        ...
-
-    @property
-    def reached(self) -> int:
-        """The state after it."""
-        ...
+from amdp.model.segments import Segment, Step
 
 
 @dataclass(frozen=True)
@@ -57,20 +43,53 @@ class RandomKey:
         return np.random.Generator(np.random.Philox(key=self.key, counter=[0, 0, 0, time])).random(n)
 
 
-def step_of(segment: Segment) -> Stepped:
+@dataclass(frozen=True, eq=False)
+class StreamPosition(ABC):
+    """The state of a learner that chooses one action at a time: the step and the state that the stream is at."""
+
+    domain: StationaryPolicies
+    time: int = field(default=0, kw_only=True)
+    state: int = field(kw_only=True)
+
+    @property
+    @abstractmethod
+    def action(self) -> int:
+        """The action of the next step."""
+
+    def draw(self, rng: np.random.Generator) -> Policies:
+        """The policy `[s, a]` that takes the action in the present state, and action 0 elsewhere."""
+        policy = np.zeros(self.domain.shape[1:])
+        policy[:, 0] = 1.0
+        policy[self.state] = 0.0
+        policy[self.state, self.action] = 1.0
+        return policy
+
+
+class Unweighted:
+    """A learner whose losses need no weights, such as one with full information."""
+
+    feedback: ClassVar[type] = FullInformation
+
+    def weigh(self, distribution: object, segment: Segment, rng: np.random.Generator) -> Weights:
+        return Weights(np.empty(0))
+
+
+Position = TypeVar("Position", bound=StreamPosition)
+
+
+class StepLearner(Unweighted, Generic[Position]):
+    """A learner whose state moves along with the stream."""
+
+    def observe(self, distribution: Position, segment: Segment) -> Position:
+        step = step_of(segment)
+        return replace(distribution, time=step.time + 1, state=step.reached)
+
+
+def step_of(segment: Segment) -> Step:
     """A segment that is one step."""
-    if not hasattr(segment, "reached"):  # ten times as fast as isinstance with a protocol
+    if not isinstance(segment, Step):
         raise InvalidInput(f"a {type(segment).__name__} does not say where it led; play in a Stepwise arena")
-    return cast(Stepped, segment)
-
-
-def choice(states: int, actions: int, state: int, action: int) -> Policies:
-    """The policy `[s, a]` that takes `action` in `state`, and action 0 elsewhere."""
-    policy = np.zeros((states, actions))
-    policy[:, 0] = 1.0
-    policy[state, 0] = 0.0
-    policy[state, action] = 1.0
-    return policy
+    return segment
 
 
 def whole_table(feedback: Feedback) -> Floats:
@@ -89,18 +108,8 @@ def require_now(feedback: Feedback, time: int) -> None:
         raise InvalidInput(f"the losses of step {step} came at step {time - 1}; this learner takes them without delay")
 
 
-def stream(task: Task) -> StationaryPolicies:
-    """The domain of a task that is a stream of stationary policies without delays."""
-    if task.total_delay:
-        raise InvalidInput(f"total_delay = {task.total_delay}; this learner takes losses without delay")
-    return stationary(task.domain)
-
-
 def stationary(domain: Domain) -> StationaryPolicies:
     """A domain of stationary policies, or `InvalidInput`."""
     if not isinstance(domain, StationaryPolicies):
-        raise InvalidInput(
-            f"an unbroken stream is played with StationaryPolicies, as in a Stepwise arena, not "
-            f"{type(domain).__name__}: give steps instead of episodes (--steps)"
-        )
+        raise InvalidInput(f"a stream of steps is played with StationaryPolicies, not {type(domain).__name__}")
     return domain

@@ -9,9 +9,8 @@ In a stream the state is never put back to the initial one, so a new policy `pi`
 4. if the state is `g`, accept with chance `p* / p_g`; otherwise start again at 1.
 
 An attempt succeeds with chance `p*` whatever `g` is, so the law at the end is `mu_pi^t` and says nothing about when
-it came. `l*` minimizes `(l + D*) / p*` with `D*` the longest way to `s*`: a bound on the expected length that is at
-most `12 D^2`, except with a single state or if `T - 1 < 2D`. The printed text draws `g` from `mu_pi^t`, and takes for
-`p_g` the chance of a first visit.
+it came. `l*` minimizes `(l + D*) / p*` with `D*` the longest way to `s*`. docs/infinite-horizon.md has the proofs, and
+where the printed text differs.
 """
 
 from dataclasses import dataclass, field
@@ -202,9 +201,7 @@ class PolicySwitching:
 class RenewedSwitching(PolicySwitching):
     """Enter the policy anew in every epoch but the first, even if it stays the same: the pseudo-code to the letter.
 
-    The state of a policy that is followed on depends on its last states, and so does the decision to follow it on,
-    since the learner saw their losses. After a new entry the law is `mu_pi^t` whatever was seen before, at the price of
-    one more switch.
+    After a new entry the law is `mu_pi^t` whatever the learner saw before, at the price of one more switch.
     """
 
     renews: ClassVar[bool] = True

@@ -201,7 +201,7 @@ def test_what_it_cannot_play_is_refused() -> None:
         made.learn(distribution, Bandit(step, nothing, np.zeros(1)))
     with pytest.raises(InvalidInput, match="Stepwise arena"):
         made.observe(distribution, Segment(np.array([0]), np.array([0])))
-    with pytest.raises(InvalidInput, match="not MarkovPolicies"):
+    with pytest.raises(InvalidInput, match="plays one stream of steps, not episodes"):
         learner("ct-deterministic", MarkovPolicies(domain.dynamics), 10)
     with pytest.raises(InvalidInput, match="without delay"):
         learner("ct-deterministic", domain, 10, total_delay=3)

@@ -305,7 +305,7 @@ def test_what_they_cannot_play_is_refused() -> None:
         learner("ct-communicating", StationaryPolicies(instances.swinging_ring(10, 4).kernel), 10)
     with pytest.raises(InvalidInput, match="never leads to state"):
         learner("fll", StationaryPolicies(Kernel.homogeneous(np.eye(2)[:, None].repeat(2, axis=1), 10)), 10)
-    with pytest.raises(InvalidInput, match="not MarkovPolicies"):
+    with pytest.raises(InvalidInput, match="plays one stream of steps, not episodes"):
         learner("ct-communicating", MarkovPolicies(inner.dynamics), 10)
     with pytest.raises(InvalidInput, match="without delay"):
         learner("fll", inner, 10, total_delay=1)

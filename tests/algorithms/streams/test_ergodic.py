@@ -510,7 +510,7 @@ def test_only_the_bandit_asks_that_no_state_is_avoided() -> None:
 @pytest.mark.parametrize("name", ["mdp-e", "mdp-exp3"])
 def test_episodes_and_delays_are_refused(name: str) -> None:
     kernel = Kernel.homogeneous(rows_of(3, 2), 20)
-    with pytest.raises(InvalidInput, match="not MarkovPolicies"):
+    with pytest.raises(InvalidInput, match="plays one stream of steps, not episodes"):
         learner(name, MarkovPolicies(kernel), 20)
     with pytest.raises(InvalidInput, match="total_delay = 3"):
         learner(name, StationaryPolicies(kernel), 20, total_delay=3)

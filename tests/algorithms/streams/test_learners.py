@@ -27,7 +27,7 @@ from amdp.algorithms.estimators.resampling import GeometricResampling, SharedRes
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge
-from amdp.algorithms.named import epoch_learner, learner
+from amdp.algorithms.named import from_task, learner
 from amdp.algorithms.streams.epochs import (
     FtplTuning,
     HedgeTuning,
@@ -39,7 +39,7 @@ from amdp.algorithms.streams.epochs import (
     hedge_infinite,
 )
 from amdp.algorithms.streams.switching import PolicySwitching, RenewedSwitching
-from amdp.algorithms.task import Task
+from amdp.algorithms.task import EpochSetup, Task
 from amdp.arrays import Costs
 from amdp.game.arenas import Continuing
 from amdp.game.loop import ArenaGame, play_rounds
@@ -52,6 +52,13 @@ from amdp.oracles.stationary.branch_and_bound import BranchAndBound
 from amdp.oracles.stationary.enumeration import Enumeration
 
 LEARNERS = ("ftpl", "ftpl-exact", "ftpl-full", "hedge", "hedge-exact", "hedge-full")
+
+
+def epoch_learner(name: str, domain: StationaryPolicies, **settings: Any) -> EpochSetup:
+    of_task = {key: settings.pop(key) for key in ("oracle", "multiplier") if key in settings}
+    setup = from_task(Task(domain, domain.shape[0], learner=name, **of_task), **settings)
+    assert isinstance(setup, EpochSetup)
+    return setup
 
 
 def tuning_of(name: str, entry: PolicySwitching) -> Tuning:
@@ -305,12 +312,10 @@ def test_episodic_parameters_are_refused_for_stationary_policies() -> None:
         Ftpl.tuned(StationaryPolicies(parked_entry(40).kernel), 10, oracle=TryAll())
 
 
-def test_names_of_the_other_kind_are_refused() -> None:
+def test_a_learner_of_epochs_is_more_than_a_learner() -> None:
     domain = StationaryPolicies(parked_entry(400).kernel)
-    with pytest.raises(InvalidInput, match=r"ftpl-infinite plays a stream in epochs; build it with .*epoch_learner"):
+    with pytest.raises(InvalidInput, match=r"ftpl-infinite plays a stream in epochs; build it with .*from_task"):
         learner("ftpl-infinite", domain, 400)
-    with pytest.raises(InvalidInput, match="ct-communicating does not play in epochs"):
-        epoch_learner("ct-communicating", domain)
 
 
 def test_an_oracle_that_does_not_solve_stationary_policies_is_never_replaced() -> None:
@@ -322,7 +327,7 @@ def test_an_oracle_that_does_not_solve_stationary_policies_is_never_replaced() -
 
 def test_recipes_refuse_episodes_and_delays() -> None:
     kernel = Kernel.homogeneous(np.ones((1, 2, 1)), 5)
-    with pytest.raises(InvalidInput, match="not MarkovPolicies"):
+    with pytest.raises(InvalidInput, match="plays one stream of steps, not episodes"):
         ftpl_infinite(Task(MarkovPolicies(kernel), 5))
     with pytest.raises(InvalidInput, match="total_delay = 3"):
         hedge_infinite(Task(StationaryPolicies(kernel), 5, total_delay=3))
