@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from amdp.errors import InvalidInput
-from amdp.experiments.engines import LocalPool
+from amdp.experiments.engines import LocalPool, leave_if_importing
 from amdp.experiments.frame import frame
 from amdp.experiments.manifest import origin
 from amdp.experiments.progress import Watcher
@@ -77,6 +77,7 @@ def compare(
     retry_failed
         Play again what failed before.
     """
+    leave_if_importing()
     wanted = _spec(spec, games, learners, seeds, rounds)
     notes = _Notes()
     with Store(Path(out)) as store:

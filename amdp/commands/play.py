@@ -19,7 +19,7 @@ from amdp.commands.refusals import INTERRUPTED, clear_errors, interruptible
 from amdp.commands.screen import Screen
 from amdp.commands.values import settings
 from amdp.errors import InvalidInput
-from amdp.experiments.match import arrange
+from amdp.experiments.building import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.game.match import Match
 from amdp.game.regret import Regret, log_checkpoints

@@ -20,7 +20,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from amdp.errors import AmdpError
-from amdp.experiments.match import arrange
+from amdp.experiments.building import arrange
 from amdp.experiments.record import Curve, Failure, Record
 from amdp.experiments.settings import RunSettings, canonical
 from amdp.game.regret import log_checkpoints

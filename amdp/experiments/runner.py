@@ -90,9 +90,8 @@ def run(
     """
     mine, asked_to_stop = shard or Shard(), stop or Event()
     with watcher or Watcher() as shown, engine:
-        replaced = store.prepare(
-            spec.titled, manifest.dump(spec)
-        )  # an engine that cannot be had leaves the folder as it was
+        # Here, since an engine that cannot be had leaves the folder as it was.
+        replaced = store.prepare(spec.titled, manifest.dump(spec))
         for note in (*spec.notes, *_folder_notes(spec, store, replaced)):
             shown.note(note)
         session = _Session(store, engine, shown, retry_failed, attempts, asked_to_stop)
@@ -139,7 +138,7 @@ class _Session:
         self._under_way: dict[Future[Record], Planned] = {}
         self._losses: Counter[str] = Counter()
         self._tried: set[str] = set()  # failed before, and to be tried once more
-        self._counted: set[str] = set()  # a tuned run may be that of theory, which was found or played before
+        self._counted: set[str] = set()  # ids of runs that are done
         self._other_versions: set[str] = set()  # of packages; noted already
         for note in engine.notes:
             watcher.note(note)
@@ -163,14 +162,16 @@ class _Session:
 
     def _sort(self, runs: Iterable[Planned]) -> None:
         """Put each run among those that are stored or those to do."""
-        unique = list({planned.id: planned for planned in reversed(list(runs))}.values())[::-1]
+        # A tuned run may be that of theory, which was found or played before.
+        new = [planned for planned in reversed(list(runs)) if planned.id not in self._counted]
+        unique = list({planned.id: planned for planned in new}.values())[::-1]
         self._tally.expect(unique)
         looked = time.monotonic()
         for planned in unique:
             record = self._store.find(planned.id)
             if record is None:
                 self._todo.append(planned)
-            elif record.failure and self._retry_failed and planned.id not in self._counted:
+            elif record.failure and self._retry_failed:
                 self._tried.add(planned.id)
                 self._todo.append(planned)
             else:
@@ -195,7 +196,13 @@ class _Session:
                 self._store.release(planned.id)
                 self._found(planned, record)
                 continue
-            self._under_way[self._engine.submit(planned.settings, self._tally.place(planned))] = planned
+            try:
+                future = self._engine.submit(planned.settings, self._tally.place(planned))
+            except BaseException:
+                self._todo.appendleft(planned)
+                self._store.release(planned.id)
+                raise
+            self._under_way[future] = planned
 
     def _wait(self) -> list[tuple[Planned, Future[Record]]]:
         """Runs that have ended; without any, what others have claimed is looked at again."""
@@ -234,8 +241,7 @@ class _Session:
         return lost(planned.settings, "WorkerLost", reason)
 
     def _found(self, planned: Planned, record: Record) -> None:
-        if planned.id not in self._counted:
-            self.outcome.found += 1
+        self.outcome.found += 1
         self._count(planned, record, here=False)
         theirs = {**record.made["versions"], "revision": record.made.get("git")}
         ours = {**versions(), "revision": git_revision()}
@@ -247,9 +253,8 @@ class _Session:
 
     def _count(self, planned: Planned, record: Record, here: bool) -> None:
         self._tally.count(planned, record, here)
-        known = planned.id in self._counted
         self._counted.add(planned.id)
-        if record.failure and not known:
+        if record.failure:
             self.outcome.failed.append(planned.id)
             if len(self.outcome.failed) <= MOST_NAMED:
                 named = f"{planned.learner} in {planned.game}, seed {planned.settings.seed}"

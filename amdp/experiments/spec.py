@@ -109,7 +109,7 @@ class Spec:
     def _read(cls, content: dict[str, Any], text: str, name: str, folder: str) -> Self:
         given = reading.table("", content, KEYS, ("games", "learners"))
         seeds, defaults, tune = given.get("seeds", (1,)), given.get("defaults", {}), given.get("tune")
-        games = read_games(given["games"], defaults, seeds[0], folder)
+        games = read_games(given["games"], defaults, folder)
         learners = read_learners(given["learners"], defaults)
         if tune:
             tune.require_products({entry.label: entry.settings.multiplier for entry in learners})

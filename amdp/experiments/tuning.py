@@ -6,8 +6,8 @@ from math import inf, log
 from typing import Any, Self
 
 from amdp.experiments import reading
-from amdp.experiments.match import build_delays
 from amdp.experiments.settings import GameSettings
+from amdp.game.games import find_delays
 
 SEEDS_BEGIN = 2**32  # those of a spec are below: no game is both tried and evaluated
 MOST_SEEDS = 100_000
@@ -42,7 +42,7 @@ class Tune:
 
     def learns_nothing(self, game: GameSettings) -> bool:
         """Whether the losses of a try are told after its end, on average."""
-        delays = build_delays(self.shortened(game), self.seeds[0])
+        delays = find_delays(game.delay, self.shortened(game).length, self.seeds[0], stream=game.steps is not None)
         return delays is not None and delays.total >= len(delays) ** 2
 
     def require_products(self, learners: Mapping[str, float]) -> None:

@@ -12,7 +12,7 @@ from amdp import BernsteinBox, Status, instances
 from amdp.algorithms import bounds
 from amdp.algorithms.occupancy.measures import MeasureLearner
 from amdp.arrays import Floats
-from amdp.experiments.match import arrange
+from amdp.experiments.building import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.game.loop import play
 from amdp.game.seeding import Streams
