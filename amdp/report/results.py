@@ -134,7 +134,7 @@ class Contest:
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
+class StoredRuns:
     """All runs that a spec asks for: finished, failed and missing."""
 
     spec: Spec
@@ -167,6 +167,12 @@ class Results:
             len(records.keys() - {entry.id for entry in planned}),
             sorted(file.relative_to(store.folder).as_posix() for file in store.broken),
         )
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers of finished, failed and missing runs."""
+        finished, failed = ([entry for entry, _ in part] for part in (self.finished, self.failed))
+        return {"finished": count(finished), "failed": count(failed), "missing": count(self.missing)}
 
     @property
     def asked(self) -> int:

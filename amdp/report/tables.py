@@ -13,7 +13,7 @@ from amdp.experiments.spec import Planned, Role
 from amdp.game.rounds import Timing
 from amdp.report.figures import Look, resampling
 from amdp.report.markup import Table
-from amdp.report.results import Contest, Results, Series
+from amdp.report.results import Contest, Series, StoredRuns
 from amdp.report.statistics import (
     FEWEST_RUNS,
     MAX_EXACT_SIGNS,
@@ -172,7 +172,7 @@ def costs(contest: Contest, look: Look) -> Table:
     )
 
 
-def settings(results: Results) -> Table:
+def settings(results: StoredRuns) -> Table:
     """The settings of each learner, and the parameters that its recipe made of them in the first run."""
     rows = [
         (
@@ -195,7 +195,7 @@ def _listed(pairs: Iterable[tuple[str, Any]]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in shown)
 
 
-def tries(results: Results) -> Iterator[Table]:
+def tries(results: StoredRuns) -> Iterator[Table]:
     """The multipliers that the tune block tried, with their final regret."""
     if not results.tuning:
         return
@@ -209,7 +209,7 @@ def tries(results: Results) -> Iterator[Table]:
     )
 
 
-def _try(series: Series, results: Results) -> tuple[str, ...]:
+def _try(series: Series, results: StoredRuns) -> tuple[str, ...]:
     multiplier = series.settings.multiplier
     chosen = "chosen" if (series.game, series.learner, multiplier) in results.chosen else ""
     return (
@@ -222,7 +222,7 @@ def _try(series: Series, results: Results) -> tuple[str, ...]:
     )
 
 
-def gaps(results: Results) -> Iterator[Table]:
+def gaps(results: StoredRuns) -> Iterator[Table]:
     """Runs that failed, are missing or cannot be played, and damaged files."""
     if results.failed:
         rows = [(*_which(entry), str(entry.settings.seed), why.kind, why.message) for entry, why in results.failed]
@@ -241,7 +241,7 @@ def _which(entry: Planned) -> tuple[str, str, str]:
     return entry.game, entry.learner, str(entry.role)
 
 
-def _missing(results: Results) -> Iterator[tuple[str, ...]]:
+def _missing(results: StoredRuns) -> Iterator[tuple[str, ...]]:
     seeds: dict[tuple[str, ...], list[str]] = {}
     for entry in results.missing:
         seeds.setdefault(_which(entry), []).append(str(entry.settings.seed))
@@ -249,7 +249,7 @@ def _missing(results: Results) -> Iterator[tuple[str, ...]]:
         yield *which, ", ".join(numbers)
 
 
-def every_run(results: Results) -> Table:
+def every_run(results: StoredRuns) -> Table:
     """The final loss and regret of each run, a row for each of its roles."""
     columns = ("id", "game", "learner", "role", "multiplier", "seed", "rounds", "paid", "best", "best_bound", "regret")
     rows = []
@@ -263,7 +263,7 @@ def every_run(results: Results) -> Table:
     return Table("runs", "All runs, a row for each role", columns, tuple(sorted(rows)))
 
 
-def every_curve(results: Results, look: Look) -> Table:
+def every_curve(results: StoredRuns, look: Look) -> Table:
     """The lines of the figures."""
     columns = ("game", "learner", "role", "played", "regret", "regret_low", "regret_high", "seconds", "oracle_calls")
     rows: list[tuple[str, ...]] = []
