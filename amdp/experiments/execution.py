@@ -72,10 +72,10 @@ def _made(settings: RunSettings, started: datetime, seconds: float, cpu_seconds:
 
 def _reported(played: Iterator[Round], total: int, tick: Tick | None) -> Iterator[Round]:
     """The same rounds; each is reported to `tick`."""
-    for one in played:
+    for record in played:
         if tick:
-            tick(one.k + 1, total)
-        yield one
+            tick(record.k + 1, total)
+        yield record
 
 
 def _total(bound: Any) -> float | None:

@@ -105,9 +105,8 @@ def run(
                     shown.note(f"a tie: all multipliers of {learner} in {game} did alike; the nearest to 1 is taken")
             session.play(mine.take(tuned or []))
     if tuned is None and not asked_to_stop.is_set():
-        session.outcome.tuning = sum(
-            store.final_regret(planned.id) is None for planned in spec.first() if planned.role is Role.TUNING
-        )
+        tries = [planned for planned in spec.first() if planned.role is Role.TUNING]
+        session.outcome.tuning = sum(store.find(planned.id) is None for planned in tries)
     return session.outcome
 
 
@@ -235,10 +234,8 @@ class _Session:
         self._losses[planned.id] += self._engine.began(future)
         if self._losses[planned.id] < self._attempts:
             return None
-        reason = (
-            f"its worker ended {self._attempts} times without an answer: killed, out of memory, or a solver crashed"
-        )
-        return lost(planned.settings, "WorkerLost", reason)
+        reason = "without an answer: killed, out of memory, or a solver crashed"
+        return lost(planned.settings, "WorkerLost", f"its worker ended {self._attempts} times {reason}")
 
     def _found(self, planned: Planned, record: Record) -> None:
         self.outcome.found += 1

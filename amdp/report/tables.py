@@ -156,7 +156,7 @@ def costs(contest: Contest, look: Look) -> Table:
     rows = []
     for series in contest.series:
         clock, processor = series.each(series.spent), series.each(series.cpu)
-        parts = [number(MILLISECONDS * float(clock[:, part].mean())) for part in range(len(Timing._fields))]
+        parts = [number(MILLISECONDS * float(part)) for part in clock.mean(axis=0)]
         counts = [number(float(getattr(series, name)[:, -1].mean() / series.played[-1])) for name in COUNTS]
         total = interval(look.of(MILLISECONDS * clock[:, :3].sum(axis=1, keepdims=True)))
         rows.append(

@@ -518,7 +518,7 @@ def test_a_shard_that_is_none_is_refused(text: str) -> None:
 def test_tuned_runs_follow_their_tuning(tmp_path: Path) -> None:
     spec = small(more=TUNE)
     outcome = played(spec, tmp_path)
-    tuned = spec.second(Store(tmp_path).final_regret)
+    tuned = spec.second(Store(tmp_path).final_paid)
     assert tuned
     assert {one.role for one in tuned} == {Role.TUNED}
     distinct = {one.id for one in [*spec.first(), *tuned]}

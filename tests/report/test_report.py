@@ -388,7 +388,7 @@ def look_at(kind: str, runs: list[Any], look: Look | None = None) -> Any:
     plans, records = split(runs)
     contest = gathered(Asked(plans), records).contests[0]
     with style():
-        return KINDS[kind].make(contest, look or Look())
+        return KINDS[kind].make(contest, look or Look()) if KINDS[kind].suits(contest) else None
 
 
 def labels_of(figure: Any) -> list[str]:
