@@ -9,16 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Column, Table
 
-from amdp.commands.screen import (
-    INTERRUPTED,
-    SOME_FAILED,
-    Screen,
-    Workers,
-    clear_errors,
-    complain,
-    interruptible,
-    print_json,
-)
+from amdp.commands.screen import INTERRUPTED, Screen, Workers, clear_errors, complain, interruptible, leave, print_json
 from amdp.errors import AmdpError, InvalidInput
 from amdp.experiments import manifest
 from amdp.experiments.engines import DaskCluster, Engine, LocalPool
@@ -64,15 +55,7 @@ def compare(
     else:
         _show(wanted.title, series, page)
     _advise(outcome, Shard.parse(shard))
-    leave(outcome)
-
-
-def leave(outcome: Outcome) -> None:
-    """Exit with a code if runs failed or were interrupted."""
-    if outcome.interrupted:
-        raise typer.Exit(INTERRUPTED)
-    if outcome.failed:
-        raise typer.Exit(SOME_FAILED)
+    leave(interrupted=outcome.interrupted, failed=bool(outcome.failed))
 
 
 def _engine(workers: int | None, dask: str | None) -> Engine:

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from rich.table import Column, Table
 
-from amdp.commands.compare import leave
-from amdp.commands.screen import Screen, clear_errors, complain, interruptible, print_json
+from amdp.commands.screen import Screen, clear_errors, complain, interruptible, leave, print_json
 from amdp.errors import InvalidInput
 from amdp.experiments.engines import LocalPool
 from amdp.experiments.ladders import Ladder
@@ -55,7 +54,7 @@ def play_ladders(
             _show(spec.title, fits)
         if page:
             _write(page, text(fits), outcome)
-    leave(outcome)
+    leave(interrupted=outcome.interrupted, failed=bool(outcome.failed))
 
 
 def _require_place(page: Path | None) -> None:

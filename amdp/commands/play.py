@@ -17,16 +17,7 @@ from rich.table import Table
 
 from amdp.commands import completion
 from amdp.commands.completion import option
-from amdp.commands.screen import (
-    INTERRUPTED,
-    AsJson,
-    Screen,
-    WorldSettings,
-    clear_errors,
-    interruptible,
-    print_json,
-    settings,
-)
+from amdp.commands.screen import AsJson, Screen, WorldSettings, clear_errors, interruptible, leave, print_json, settings
 from amdp.errors import InvalidInput
 from amdp.experiments.building import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
@@ -102,11 +93,10 @@ def play(
             unknown=unknown,
             radius=radius,
             radius_scale=radius_scale,
-            comparator=_named(comparator),
+            comparator=None if comparator is None else Named(comparator),
         )
-        player = LearnerSettings(
-            learner, _named(oracle), _named(projection), multiplier, settings("--set", given or ())
-        )
+        parts = [None if name is None else Named(name) for name in (oracle, projection)]
+        player = LearnerSettings(learner, parts[0], parts[1], multiplier, settings("--set", given or ()))
         asked = RunSettings(game, player, seed)
         match = arrange(asked)
         began = perf_counter()
@@ -123,12 +113,7 @@ def play(
         print_json(result)
     else:
         _show(asked, match, result)
-    if stop.is_set():
-        raise typer.Exit(INTERRUPTED)
-
-
-def _named(name: str | None) -> Named | None:
-    return None if name is None else Named(name)
+    leave(interrupted=stop.is_set())
 
 
 def _settings(asked: RunSettings, match: Match) -> dict[str, Any]:
@@ -258,8 +243,7 @@ def _costs(match: Match, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if result["oracle_calls"]:
         yield "plans", f"{result['oracle_calls']}, of which {result['trials']} for resampling trials"
     if match.epoch:
-        switches = f"{result['steps_entering']} steps with a loss of {result['paid_entering']:.6g}"
-        yield "spent on switches", switches
+        yield "spent on switches", f"{result['steps_entering']} steps with a loss of {result['paid_entering']:.6g}"
 
 
 def _interval(low: float, high: float | None) -> str:

@@ -54,6 +54,12 @@ def unmarked(text: str) -> Text:
     return Text(visible(text))
 
 
+def leave(*, interrupted: bool = False, failed: bool = False) -> None:
+    """Exit with a code if the command was interrupted, or runs or statements failed."""
+    if interrupted or failed:
+        raise typer.Exit(INTERRUPTED if interrupted else SOME_FAILED)
+
+
 def print_json(content: Any) -> None:
     """Print the output that programs read."""
     typer.echo(json.dumps(content, indent=2, allow_nan=False))

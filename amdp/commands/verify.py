@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.table import Column, Table
 from rich.text import Text
 
-from amdp.commands.screen import SOME_FAILED, AsJson, Screen, clear_errors, complain, print_json
+from amdp.commands.screen import AsJson, Screen, clear_errors, complain, leave, print_json
 from amdp.errors import InvalidInput
 from amdp.verification import Effort, Verdict
 from amdp.verification.base import Check
@@ -58,8 +58,7 @@ def verify(
         if page:
             for file in write(done, effort, seed, page):
                 complain(f"wrote {file}")
-    if any(result.finding.verdict is Verdict.FAILS for result in done):
-        raise typer.Exit(SOME_FAILED)
+    leave(failed=any(result.finding.verdict is Verdict.FAILS for result in done))
 
 
 def _watched(wanted: list[Check], effort: Effort, seed: int) -> list[Verified]:

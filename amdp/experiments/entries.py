@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from amdp import options, registry
 from amdp.algorithms.named import GROUP as LEARNERS
@@ -32,8 +32,7 @@ UNLABELLED = ("sha256",)  # settings that no label shows
 Settings = TypeVar("Settings", GameSettings, LearnerSettings)
 
 
-@dataclass(frozen=True)
-class Catalog:
+class Catalog(NamedTuple):
     """What the name of a part may be: a known name, which takes options, or a file with one of some suffixes."""
 
     names: Callable[[], Iterable[str]]
@@ -41,15 +40,11 @@ class Catalog:
     suffixes: tuple[str, ...] = ()
 
 
-def _registered(group: str) -> Catalog:
-    return Catalog(partial(registry.names, group), partial(registry.find, group))
-
-
 PLANNERS = {"comparator": ORACLES, "oracle": ORACLES, "projection": PROJECTIONS}
 CATALOGS = {
     "instance": Catalog(lambda: worlds.standard() | worlds.continuing(), worlds.world, WORLD_FILES),
     "losses": Catalog(adversaries.standard, adversaries.adversary, LOSS_FILES),
-    **{key: _registered(group) for key, group in PLANNERS.items()},
+    **{key: Catalog(partial(registry.names, group), partial(registry.find, group)) for key, group in PLANNERS.items()},
 }
 
 

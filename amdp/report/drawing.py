@@ -90,12 +90,8 @@ class Keys:
         lengths = [max(map(len, part), default=0) for part in (list(keys)[:half], list(keys)[half:])]
         columns = 2 if sum(lengths) <= MAX_TWO_LABELS and len(keys) > 1 else 1
         below = axes.transAxes + ScaledTranslation(0.0, -MARGINS["bottom"], figure.dpi_scale_trans)
-        place: dict[str, Any] = {
-            "loc": "upper center",
-            "bbox_to_anchor": (0.5, 0.0),
-            "bbox_transform": below,
-            "borderaxespad": 0.0,
-        }
+        place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "bbox_transform": below}
+        place |= {"borderaxespad": 0.0}
         look: dict[str, Any] = {"frameon": False, "ncols": columns, "columnspacing": 1.2, "handlelength": 2.8}
         texts = axes.legend(keys.values(), ["-"] * len(keys), **place, **look).get_texts()
         for text, label in zip(texts, keys, strict=True):  # literally: no formulas at dollars, no hiding at underscores

@@ -51,20 +51,18 @@ def final(contest: Contest, look: Look) -> Table:
     open_ended = any(series.open for series in contest.series)
     columns = ("learner", "final regret", "at most", "theory allows", "exponent", "runs", "told", "tuned by")
     rows = [_final(series, contest, look) for series in contest.series]
-    note = f"Regret: {look.band.words}. " + (
-        "It is against the best policy that was found; at most: against what no policy pays less than. "
-        if open_ended
-        else ""
-    )
+    note = f"Regret: {look.band.words}. "
+    if open_ended:
+        note += "It is against the best policy that was found; at most: against what no policy pays less than. "
     note += (
         "Exponent: slope of the mean regret over the later half of the checkpoints in logarithms, "
         f"with a {MeanBand().interval}; none below {FEWEST_RUNS} seeds, or where the regret, also of resampled seeds, "
         "is not positive. Told: the losses of the visited pairs (bandit), or all (full information)."
     )
-    kept = [i for i, column in enumerate(columns) if open_ended or column != "at most"]
-    return Table(
-        "regret", "Regret", tuple(columns[i] for i in kept), tuple(tuple(row[i] for i in kept) for row in rows), note
-    )
+    table = (columns, *rows)
+    if not open_ended:
+        table = tuple((*row[:2], *row[3:]) for row in table)
+    return Table("regret", "Regret", table[0], table[1:], note)
 
 
 def _final(series: Series, contest: Contest, look: Look) -> tuple[str, ...]:
@@ -210,16 +208,9 @@ def tries(results: StoredRuns) -> Iterator[Table]:
 
 
 def _try(series: Series, results: StoredRuns) -> tuple[str, ...]:
-    multiplier = series.settings.multiplier
-    chosen = "chosen" if (series.game, series.learner, multiplier) in results.chosen else ""
-    return (
-        series.game,
-        series.learner,
-        chosen,
-        f"{multiplier:g}",
-        str(len(series.seeds)),
-        number(float(series.final.mean())),
-    )
+    which, multiplier = (series.game, series.learner), series.settings.multiplier
+    chosen = "chosen" if (*which, multiplier) in results.chosen else ""
+    return (*which, chosen, f"{multiplier:g}", str(len(series.seeds)), number(float(series.final.mean())))
 
 
 def gaps(results: StoredRuns) -> Iterator[Table]:
