@@ -133,11 +133,11 @@ def _value(point: Point, key: str, annotation: Any, folder: str) -> Any:
 def _named(point: Point, key: str, folder: str) -> Named:
     """A name alone, or a table with a name and options; for a file, the options are its checksum."""
     value, catalog = point.values[key], CATALOGS[key]
-    given = value if isinstance(value, dict) else {"name": value}
-    reading.require_keys(point.path_of(key), given, ["name"])
-    path, name = point.path_of(key, "name"), given["name"]
+    table = value if isinstance(value, dict) else {"name": value}
+    reading.require_keys(point.path_of(key), table, ["name"])
+    path, name = point.path_of(key, "name"), table["name"]
     reading.require_type(path, name, str)
-    chosen = {option: value for option, value in given.items() if option != "name"}
+    chosen = {option: value for option, value in table.items() if option != "name"}
     if is_file(Named(name), catalog.suffixes):
         reading.require_known(point.path_of(key), chosen, [])
         with point.blaming(key, "name"):

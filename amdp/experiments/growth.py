@@ -78,9 +78,8 @@ def _delays(sizes: Sizes) -> list[Ladder]:
 def _power(order: Order, game: dict[str, Any], sizes: Sizes) -> float:
     """What the whole bound grows like over the delays."""
     # In a table of a spec a list is a grid; here each has one value.
-    shape = build(
-        **{key: value[0] if isinstance(value, list) else value for key, value in game["instance"].items()}
-    ).shape
+    world = {key: value[0] if isinstance(value, list) else value for key, value in game["instance"].items()}
+    shape = build(**world).shape
     whole = [order(shape, sizes.fixed, sizes.fixed * delay) for delay in sizes.delays]
     return slope(np.array(sizes.delays, dtype=np.float64), np.array(whole))
 

@@ -19,7 +19,7 @@ from amdp.experiments.engines import Engine
 from amdp.experiments.execution import git_revision, lost, versions
 from amdp.experiments.progress import Tally, Watcher
 from amdp.experiments.record import Record
-from amdp.experiments.spec import Planned, Role, Spec
+from amdp.experiments.spec import MOST_NAMED, Planned, Role, Spec
 from amdp.experiments.storage import Store
 from amdp.text import quoted
 
@@ -27,7 +27,6 @@ ATTEMPTS = 3  # of a run whose workers end
 READING_INTERVAL = 1.0  # seconds between two pictures while stored runs are read
 POLL_INTERVAL = 0.25  # seconds without an answer after which the runner looks at claims, progress and stop
 SHARD = re.compile(r"\d{1,9}/\d{1,9}")
-MOST_NAMED = 10  # failures and files that notes name one by one
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from amdp.game.games import MOST_ROUNDS, require_feedback
 from amdp.text import quoted
 
 FORMAT = 1  # of what is hashed: a change makes all runs new ones
+CHECKPOINTS = 50  # about so many, evenly spaced in the logarithm
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,7 @@ class RunSettings:
     game: GameSettings
     learner: LearnerSettings
     seed: int
-    checkpoints: int = 50  # about so many, evenly spaced in the logarithm
+    checkpoints: int = CHECKPOINTS
 
     def __post_init__(self) -> None:
         require_whole("seed", self.seed, 0, MOST_ROUNDS)

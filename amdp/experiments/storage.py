@@ -187,6 +187,5 @@ def _clear(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        raise InvalidInput(
-            f"{file} cannot be written: {problem.strerror}; what was written before is kept"
-        ) from problem
+        reason = f"{problem.strerror}; what was written before is kept"
+        raise InvalidInput(f"{file} cannot be written: {reason}") from problem

@@ -30,9 +30,9 @@ class Tune:
     @classmethod
     def read(cls, path: str, value: Any) -> Self:
         """The block `[tune]` of a spec."""
-        given = reading.table(path, value, KEYS, ["multipliers"])
-        seeds = range(SEEDS_BEGIN, SEEDS_BEGIN + given.get("seeds", SEEDS))
-        return cls(given["multipliers"], tuple(seeds), given.get("rounds"))
+        table = reading.table(path, value, KEYS, ["multipliers"])
+        seeds = range(SEEDS_BEGIN, SEEDS_BEGIN + table.get("seeds", SEEDS))
+        return cls(table["multipliers"], tuple(seeds), table.get("rounds"))
 
     def shortened(self, game: GameSettings) -> GameSettings:
         """The game of the tries."""
