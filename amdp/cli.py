@@ -11,9 +11,8 @@ import typer
 
 from amdp import __version__
 from amdp.commands.compare import compare
-from amdp.commands.lists import instances, learners
+from amdp.commands.lists import instances, learners, oracles
 from amdp.commands.new import new
-from amdp.commands.oracles import oracles
 from amdp.commands.play import play
 from amdp.commands.rates import rates
 from amdp.commands.report import report

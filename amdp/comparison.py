@@ -4,19 +4,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from amdp.errors import InvalidInput
-from amdp.experiments.engines import LocalPool
+from amdp.experiments.engines import LocalPool, leave_if_importing
 from amdp.experiments.frame import frame
-from amdp.experiments.manifest import origin
+from amdp.experiments.manifest import load, origin
 from amdp.experiments.progress import Watcher
 from amdp.experiments.runner import Outcome, run
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
 from amdp.game.games import ROUNDS
 from amdp.instances import continuing
-from amdp.report import Look, Written, write
+from amdp.report import Look, StoredRuns, Written, write
 
 SEEDS = 10
 
@@ -25,12 +25,22 @@ Table = Mapping[str, Any]  # a table of a spec, as a dictionary
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Results:
-    """The runs of a comparison, in their folder."""
+    """The runs of a comparison, in their folder; `Results.open` reads a folder that is there already."""
 
     spec: Spec
     folder: Path
     outcome: Outcome
     notes: tuple[str, ...] = ()  # skipped pairings, failures, ties: what `amdp compare` prints
+
+    @classmethod
+    def open(cls, folder: str | PathLike[str]) -> Self:
+        """The runs that are stored in a folder of `amdp.compare` or `amdp compare`; nothing is played."""
+        with Store(Path(folder)) as store:
+            runs = StoredRuns.gather(load(folder), store)
+        failed = list(dict.fromkeys(entry.id for entry, _ in runs.failed))
+        found = runs.counts["finished"] + len(failed)
+        outcome = Outcome(found, failed=failed, missing=runs.counts["missing"])
+        return cls(runs.spec, Path(folder), outcome, tuple(f"left out: {text}" for text in store.broken.values()))
 
     def __repr__(self) -> str:
         runs = self.outcome.found + self.outcome.played
@@ -77,6 +87,7 @@ def compare(
     retry_failed
         Play again what failed before.
     """
+    leave_if_importing()
     wanted = _spec(spec, games, learners, seeds, rounds)
     notes = _Notes()
     with Store(Path(out)) as store:
@@ -104,7 +115,7 @@ def _spec(
     if given is not None:
         if games is not None or learners is not None or seeds is not None:
             raise InvalidInput("a spec has games, learners and seeds of its own; give either it or them")
-        return Spec.from_dict(given, str(Path.cwd())) if isinstance(given, Mapping) else _load(Path(given))
+        return Spec.from_dict(given, str(Path.cwd())) if isinstance(given, Mapping) else Spec.load(given, origin(given))
     if games is None or learners is None:
         raise InvalidInput("give either a spec, or games and learners")
     if isinstance(games, str) or isinstance(learners, str):
@@ -115,10 +126,6 @@ def _spec(
         "seeds": SEEDS if seeds is None else seeds,
     }
     return Spec.from_dict(tables, str(Path.cwd()))
-
-
-def _load(file: Path) -> Spec:
-    return Spec.load(file, origin(file))
 
 
 def _game(given: str | Table, rounds: int) -> Table:

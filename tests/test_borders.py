@@ -245,7 +245,7 @@ import resource, sys
 from pathlib import Path
 from amdp import losses
 from amdp.errors import AmdpError
-from amdp.experiments.match import checksum
+from amdp.experiments.building import checksum
 from amdp.experiments import manifest
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store

@@ -230,6 +230,11 @@ def test_a_comparison_is_a_dictionary_lists_or_a_file(tmp_path: Path) -> None:
         'seeds = 2\n[[games]]\ninstance = "tiny"\nepisodes = 8\n'
         '[[learners]]\nname = "ftpl-shared"\n[[learners]]\nname = "uniform"\n'
     )
+    opened = amdp.Results.open(tmp_path / "dict")
+    assert repr(opened) == repr(by_dict)
+    assert opened.frame().equals(by_dict.frame())
+    with pytest.raises(amdp.InvalidInput, match=r"has no spec\.toml"):
+        amdp.Results.open(tmp_path / "nowhere")
     again = amdp.compare(spec, out=tmp_path / "dict", workers=1)
     assert (again.outcome.found, again.outcome.played) == (4, 0)
     named = amdp.compare(out=tmp_path / "named", games=["tiny"], learners=["uniform"], seeds=[3], rounds=5, workers=1)

@@ -1,6 +1,6 @@
 """The commands of `amdp`, a file each; `amdp/cli.py` lists them.
 
-`screen.py` prints, `refusals.py` turns errors and Ctrl-C into a line and an exit code, `values.py` reads `key=value`,
+`screen.py` is what they share: printing, errors and Ctrl-C, `key=value`, options;
 `completion.py` offers names to the shell; `ladder_rates.py` is shared by `table` and `rates`.
 
 A new command is a function with typer annotations and an `Example:` in its docstring, in a file of its own, and its

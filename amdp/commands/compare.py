@@ -1,40 +1,31 @@
 """`amdp compare`: plays all runs of a spec in parallel; called again, it plays those that are missing."""
 
-import json
 import shlex
 import sys
-from math import inf, isfinite, nan
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.table import Column, Table
 
-from amdp.commands.refusals import INTERRUPTED, clear_errors, interruptible
-from amdp.commands.screen import Screen, complain
+from amdp.commands.screen import INTERRUPTED, Screen, Workers, clear_errors, complain, interruptible, leave, print_json
 from amdp.errors import AmdpError, InvalidInput
 from amdp.experiments import manifest
 from amdp.experiments.engines import DaskCluster, Engine, LocalPool
-from amdp.experiments.frame import asked
 from amdp.experiments.progress import watcher
 from amdp.experiments.runner import Outcome, Shard, run
-from amdp.experiments.spec import Planned, Role, Spec
+from amdp.experiments.spec import Role, Spec
 from amdp.experiments.storage import Store
-from amdp.report import write
-from amdp.report.statistics import Estimate
+from amdp.report import StoredRuns, write_runs
+from amdp.report.results import Series
 from amdp.report.tables import interval, mean_of
-
-SOME_FAILED = 3  # the exit code
-TUNED_BY = {Role.THEORY: "theory", Role.TUNED: "grid"}
 
 
 def compare(
     spec: Annotated[Path, typer.Argument(help="A .toml file: games, learners, seeds. `amdp new` writes one.")],
     out: Annotated[Path, typer.Option(help="The folder for the runs. Runs that are there already are not repeated.")],
-    workers: Annotated[
-        int | None, typer.Option(help="Number of processes, one thread each; without it, one for each core.")
-    ] = None,
+    workers: Workers = None,
     dask: Annotated[str | None, typer.Option(help="Instead of processes: the address of a Dask scheduler.")] = None,
     shard: Annotated[str, typer.Option(help="i/n: play the i-th of n parts of the runs, for arrays of jobs.")] = "1/1",
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Play runs again that failed before.")] = False,
@@ -55,17 +46,16 @@ def compare(
             wanted = Spec.load(spec, manifest.origin(spec))
             shown = watcher(Screen(stderr=True), quiet)
             outcome = run(wanted, store, _engine(workers, dask), shown, Shard.parse(shard), retry_failed, stop)
-        page = None if no_report else _report(wanted, store, outcome)
-        summary = _summary(wanted, store, outcome, page)
+        runs = StoredRuns.gather(wanted, store)
+        page = None if no_report or not outcome.complete else _report(runs, out)
+    series = [series for contest in runs.contests for series in contest.series]
     if as_json:
-        typer.echo(json.dumps(summary, indent=2, allow_nan=False))
+        counts = {"title": wanted.title, "folder": str(out), "runs": runs.asked, **vars(outcome)}
+        print_json({**counts, "report": str(page) if page else None, "regret": [_row(each) for each in series]})
     else:
-        _show(summary)
+        _show(wanted.title, series, page)
     _advise(outcome, Shard.parse(shard))
-    if outcome.interrupted:
-        raise typer.Exit(INTERRUPTED)
-    if outcome.failed:
-        raise typer.Exit(SOME_FAILED)
+    leave(interrupted=outcome.interrupted, failed=bool(outcome.failed))
 
 
 def _engine(workers: int | None, dask: str | None) -> Engine:
@@ -74,68 +64,37 @@ def _engine(workers: int | None, dask: str | None) -> Engine:
     return LocalPool(workers) if dask is None else DaskCluster(dask)
 
 
-def _report(spec: Spec, store: Store, outcome: Outcome) -> Path | None:
+def _report(runs: StoredRuns, folder: Path) -> Path | None:
     """Write the report if all runs are there; an error in it is printed, and the runs are kept."""
-    if not outcome.complete or not all(store.file(planned.id).exists() for planned in asked(spec, store)):
+    if runs.missing or runs.waiting:
         return None
     try:
-        return write(spec, store, store.folder / "report").page
+        return write_runs(runs, folder / "report").page
     except AmdpError as problem:
         complain(f"no report: {problem}")
         return None
     except KeyboardInterrupt as stopped:
-        complain(f"all runs are there; {shlex.join(['amdp', 'report', str(store.folder)])} writes the page")
+        complain(f"all runs are there; {shlex.join(['amdp', 'report', str(folder)])} writes the page")
         raise typer.Exit(INTERRUPTED) from stopped
 
 
-def _summary(spec: Spec, store: Store, outcome: Outcome, page: Path | None) -> dict[str, Any]:
-    planned = asked(spec, store)
-    return {
-        "title": spec.title,
-        "folder": str(store.folder),
-        "runs": len({each.id for each in planned}),
-        **vars(outcome),
-        "report": str(page) if page else None,
-        "regret": [_row(key, finals) for key, finals in _finals(planned, store).items()],
-    }
+def _row(series: Series) -> dict[str, Any]:
+    ends = (float(part[0]) for part in mean_of(series.final))
+    regret = zip(("mean", "low", "high"), (value if isfinite(value) else None for value in ends), strict=True)
+    which = {"game": series.game, "learner": series.learner, "role": str(series.role)}
+    return {**which, "runs": len(series.seeds), **dict(regret)}
 
 
-def _finals(planned: list[Planned], store: Store) -> dict[tuple[str, str, Role], list[float]]:
-    """The final regret of each finished run, by game, learner and role."""
-    finals: dict[tuple[str, str, Role], list[float]] = {}
-    for each in planned:
-        regret = store.final_regret(each.id) if each.role is not Role.TUNING else None
-        if regret is not None and regret < inf:
-            finals.setdefault((each.game, each.learner, each.role), []).append(regret)
-    return finals
-
-
-def _row(key: tuple[str, str, Role], finals: list[float]) -> dict[str, Any]:
-    ends = (float(part[0]) for part in mean_of(finals))
-    mean, low, high = (value if isfinite(value) else None for value in ends)
-    game, learner, role = key
-    return {
-        "game": game,
-        "learner": learner,
-        "role": str(role),
-        "runs": len(finals),
-        "mean": mean,
-        "low": low,
-        "high": high,
-    }
-
-
-def _show(summary: dict[str, Any]) -> None:
+def _show(title: str, runs: list[Series], page: Path | None) -> None:
     regret = Column("final regret,\nmean [95 % interval]", no_wrap=True)
-    table = Table("game", "learner", "tuned by", "runs", regret, title=summary["title"])
-    for row in summary["regret"]:
-        ends = Estimate(*(np.array(nan if row[key] is None else row[key]) for key in ("mean", "low", "high")))
-        cells = (row["game"], row["learner"], TUNED_BY[row["role"]], str(row["runs"]), interval(ends))
-        table.add_row(*cells)
+    table = Table("game", "learner", "tuned by", "runs", regret, title=title)
+    for series in runs:
+        tuned_by = "grid" if series.role is Role.TUNED else "theory"
+        table.add_row(series.game, series.learner, tuned_by, str(len(series.seeds)), interval(mean_of(series.final)))
     screen = Screen()
     screen.print(table)
-    if summary["report"]:
-        screen.say(f"report: {summary['report']}")
+    if page:
+        screen.say(f"report: {page}")
 
 
 def _advise(outcome: Outcome, shard: Shard) -> None:

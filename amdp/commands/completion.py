@@ -5,7 +5,11 @@
 Names come from entry points and lists; nothing is imported. Where no name fits, the shell offers files.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+import typer
 
 from amdp import registry
 from amdp.algorithms.named import GROUP as LEARNERS
@@ -15,37 +19,24 @@ from amdp.losses.by_name import standard as standard_losses
 from amdp.oracles.base import GROUP as ORACLES
 from amdp.oracles.projection.base import GROUP as PROJECTIONS
 
-
-def learners(incomplete: str) -> list[str]:
-    """Names of `amdp learners`."""
-    return _beginning(registry.names(LEARNERS), incomplete)
+Completion = Callable[[str], list[str]]
 
 
-def oracles(incomplete: str) -> list[str]:
-    """Names of `amdp oracles`."""
-    return _beginning(registry.names(ORACLES), incomplete)
+def _of(names: Callable[[], Iterable[str]]) -> Completion:
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names() if name.startswith(incomplete)]
+
+    return complete
 
 
-def projections(incomplete: str) -> list[str]:
-    """Names of projection oracles."""
-    return _beginning(registry.names(PROJECTIONS), incomplete)
+learners = _of(partial(registry.names, LEARNERS))
+oracles = _of(partial(registry.names, ORACLES))
+projections = _of(partial(registry.names, PROJECTIONS))
+instances = _of(lambda: [*standard(), *continuing()])
+losses = _of(standard_losses)
+delays = _of(lambda: ["".join(form.partition(":")[:2]) for form in FORMS])  # up to their first number
 
 
-def instances(incomplete: str) -> list[str]:
-    """Names of `amdp instances`."""
-    return _beginning([*standard(), *continuing()], incomplete)
-
-
-def losses(incomplete: str) -> list[str]:
-    """Names of adversaries."""
-    return _beginning(standard_losses(), incomplete)
-
-
-def delays(incomplete: str) -> list[str]:
-    """Kinds of delay, up to their first number."""
-    kinds = (form.partition(":") for form in FORMS)
-    return _beginning([name + colon for name, colon, _ in kinds], incomplete)
-
-
-def _beginning(names: Iterable[str], incomplete: str) -> list[str]:
-    return [name for name in names if name.startswith(incomplete)]
+def option(names: Completion, help: str, *declarations: str) -> Any:
+    """An option whose value the shell completes."""
+    return typer.Option(*declarations, help=help, autocompletion=names)

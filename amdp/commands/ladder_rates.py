@@ -1,44 +1,28 @@
 """Play ladders of games of growing size, and print the exponents of their regret: `amdp table --run`, `amdp rates`."""
 
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
+import numpy as np
 from rich.table import Column, Table
 
-from amdp.commands.refusals import INTERRUPTED, interruptible
-from amdp.commands.screen import Screen, complain
+from amdp.commands.screen import Screen, clear_errors, complain, interruptible, leave, print_json
 from amdp.errors import InvalidInput
 from amdp.experiments.engines import LocalPool
-from amdp.experiments.ladders import Ladder, spec_of
+from amdp.experiments.ladders import Ladder
 from amdp.experiments.progress import watcher
 from amdp.experiments.runner import Outcome, run
+from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
 from amdp.report.rates import LadderFit, fit_ladders
 from amdp.report.tables import interval
 
-SOME_FAILED = 3  # the exit code
 WIDE = 110  # characters of a line that holds all columns
-COLUMNS = (  # in a terminal; in a narrow one without the last two
-    "learner, game",
-    "up to",
-    "final regret\nmean [95 % interval]",
-    "exponent\n[95 % interval]",
-    "proved",
-    "seconds a round",
-    "plans a round",
-)
-HEADS = (  # on a page
-    "what",
-    "up to",
-    "final regret, mean and 95 % interval",
-    "exponent",
-    "proved",
-    "seconds a round",
-    "plans a round",
-)
+REST = ("proved", "seconds a round", "plans a round")
+# In a terminal, in a narrow one without the last two; and on a page.
+COLUMNS = ("learner, game", "up to", "final regret\nmean [95 % interval]", "exponent\n[95 % interval]", *REST)
+HEADS = ("what", "up to", "final regret, mean and 95 % interval", "exponent", *REST)
 MEANING = (  # the explanation of the table on pages
     "Every game is tuned for its own size as theory says. The exponent is that of a power law through the mean final",
     "regrets, with a 95 % interval over seeds, none below 4 of them; it covers the noise of seeds, not a",
@@ -50,17 +34,30 @@ MEANING = (  # the explanation of the table on pages
 
 
 def play_ladders(
-    title: str, ladders: Sequence[Ladder], seeds: int, out: Path, workers: int | None
-) -> tuple[list[LadderFit], Outcome]:
-    """Play the runs that are missing, and fit exponents to all."""
-    spec = spec_of(title, ladders, seeds)
-    with Store(out) as store:
+    spec: Spec,
+    ladders: Sequence[Ladder],
+    out: Path,
+    workers: int | None,
+    page: Path | None,
+    text: Callable[[list[LadderFit]], str],
+    as_json: bool,
+) -> None:
+    """Play the runs that are missing, fit exponents to all, print them, and write their `text` to the page."""
+    with clear_errors(), Store(out) as store:
+        _require_place(page)
         with interruptible() as stop:
             outcome = run(spec, store, LocalPool(workers), watcher(Screen(stderr=True), False), stop=stop)
-        return fit_ladders(spec, store, ladders), outcome
+        fits = fit_ladders(spec, store, ladders)
+        if as_json:
+            print_json([plain(fit) for fit in fits])
+        else:
+            _show(spec.title, fits)
+        if page:
+            _write(page, text(fits), outcome)
+    leave(interrupted=outcome.interrupted, failed=bool(outcome.failed))
 
 
-def require_place(page: Path | None) -> None:
+def _require_place(page: Path | None) -> None:
     """Refuse a page that could not be written, before hours of games."""
     if page is None:
         return
@@ -70,32 +67,18 @@ def require_place(page: Path | None) -> None:
         raise InvalidInput(f"--page {page}: there is no folder {page.absolute().parent}; make it first")
 
 
-def write(page: Path | None, text: Callable[[], str], outcome: Outcome) -> None:
+def _write(page: Path, text: str, outcome: Outcome) -> None:
     """Write the page if all runs were played: a page of some of them would look complete."""
-    if page is None:
-        return
     if outcome.interrupted or not outcome.complete:
         complain(f"interrupted: {page} is left as it was")
         return
     try:
-        page.write_text(text(), encoding="utf-8")
+        page.write_text(text, encoding="utf-8")
     except OSError as problem:
         raise InvalidInput(f"{page} cannot be written: {problem}") from problem
 
 
-def leave(outcome: Outcome) -> None:
-    """Exit with a code if runs failed or were interrupted."""
-    if outcome.interrupted:
-        raise typer.Exit(INTERRUPTED)
-    if outcome.failed:
-        raise typer.Exit(SOME_FAILED)
-
-
-def show(title: str, fits: Sequence[LadderFit], as_json: bool) -> None:
-    """Print the fits as a table or as JSON."""
-    if as_json:
-        typer.echo(json.dumps([plain(fit) for fit in fits], indent=2))
-        return
+def _show(title: str, fits: Sequence[LadderFit]) -> None:
     screen = Screen()
     columns = COLUMNS if screen.width >= WIDE else COLUMNS[:-2]
     shown = Table(*(Column(head, no_wrap="[" in head) for head in columns), title=title)
@@ -156,5 +139,5 @@ def markdown(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def _number(part: Any) -> float | None:
-    value = float(part.reshape(-1)[0]) if hasattr(part, "reshape") else float(part)
+    value = float(np.ravel(part)[0])
     return value if value == value else None  # NaN is not JSON

@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from amdp.commands.refusals import clear_errors
-from amdp.commands.screen import Screen
+from amdp.commands.screen import Screen, clear_errors
 from amdp.errors import InvalidInput
 from amdp.text import as_name
 

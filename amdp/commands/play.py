@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
+from math import isfinite
 from pathlib import Path
 from threading import Event
 from time import perf_counter
@@ -15,11 +16,10 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from amdp.commands import completion
-from amdp.commands.refusals import INTERRUPTED, clear_errors, interruptible
-from amdp.commands.screen import Screen
-from amdp.commands.values import settings
+from amdp.commands.completion import option
+from amdp.commands.screen import AsJson, Screen, WorldSettings, clear_errors, interruptible, leave, print_json, settings
 from amdp.errors import InvalidInput
-from amdp.experiments.match import arrange
+from amdp.experiments.building import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.game.games import refuse_radius
 from amdp.game.match import Match
@@ -28,6 +28,7 @@ from amdp.game.rounds import Round
 from amdp.losses.by_name import standard
 
 ADVERSARIES = ", ".join(standard())
+DELAY = "Episodes until feedback arrives: none, fixed:50, uniform:0:100, geometric:20, and others."
 EPISODES = 10_000
 MAX_CHECKPOINTS = 6  # rows of the table of regrets
 LABELS = {"told": "feedback"}  # words of the table for keys of JSON
@@ -41,14 +42,11 @@ def play(
             help="A name of `amdp instances`, or a .npz or .json file.", autocompletion=completion.instances
         ),
     ],
-    learner: Annotated[
-        str, typer.Option(help="A name of `amdp learners`.", autocompletion=completion.learners)
-    ] = "ftpl",
+    learner: Annotated[str, option(completion.learners, "A name of `amdp learners`.")] = "ftpl",
     oracle: Annotated[
         str | None,
-        typer.Option(
-            help="The learner's planning oracle, a name of `amdp oracles`; dp, or auto with --steps.",
-            autocompletion=completion.oracles,
+        option(
+            completion.oracles, "The learner's planning oracle, a name of `amdp oracles`; dp, or auto with --steps."
         ),
     ] = None,
     episodes: Annotated[
@@ -58,18 +56,9 @@ def play(
         int | None, typer.Option(help="Instead of episodes: steps of one infinite-horizon stream.")
     ] = None,
     losses: Annotated[
-        str,
-        typer.Option(
-            help=f"The adversary: {ADVERSARIES}; or a .csv, .parquet, .npz file.", autocompletion=completion.losses
-        ),
+        str, option(completion.losses, f"The adversary: {ADVERSARIES}; or a .csv, .parquet, .npz file.")
     ] = "bernoulli",
-    delay: Annotated[
-        str,
-        typer.Option(
-            help="Episodes until feedback arrives: none, fixed:50, uniform:0:100, geometric:20, and others.",
-            autocompletion=completion.delays,
-        ),
-    ] = "none",
+    delay: Annotated[str, option(completion.delays, DELAY)] = "none",
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
     unknown: Annotated[bool, typer.Option("--unknown", help="The learner does not know the transitions.")] = False,
     radius: Annotated[
@@ -78,22 +67,16 @@ def play(
     radius_scale: Annotated[float, typer.Option(help="With --unknown: factor of the confidence radius.")] = 1.0,
     multiplier: Annotated[float, typer.Option(help="Factor of the learning rate that theory gives.")] = 1.0,
     projection: Annotated[
-        str | None,
-        typer.Option(
-            help="newton or cvxpy, for learners over occupancy measures.", autocompletion=completion.projections
-        ),
+        str | None, option(completion.projections, "newton or cvxpy, for learners over occupancy measures.")
     ] = None,
     comparator: Annotated[
         str | None,
-        typer.Option(
-            help="The oracle that finds the best policy in hindsight; dp, or auto with --steps.",
-            autocompletion=completion.oracles,
-        ),
+        option(completion.oracles, "The oracle that finds the best policy in hindsight; dp, or auto with --steps."),
     ] = None,
     given: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE for the learner; repeatable.")] = None,
-    world: Annotated[list[str] | None, typer.Option(help="KEY=VALUE for the instance; repeatable.")] = None,
+    world: WorldSettings = None,
     record: Annotated[Path | None, typer.Option(help="Write JSON lines: the settings, then each round.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Play a learner against an adversary, and measure its regret. Ctrl-C stops and reports the rounds so far.
 
@@ -113,11 +96,10 @@ def play(
             unknown=unknown,
             radius=radius,
             radius_scale=radius_scale,
-            comparator=_named(comparator),
+            comparator=None if comparator is None else Named(comparator),
         )
-        player = LearnerSettings(
-            learner, _named(oracle), _named(projection), multiplier, settings("--set", given or ())
-        )
+        parts = [None if name is None else Named(name) for name in (oracle, projection)]
+        player = LearnerSettings(learner, parts[0], parts[1], multiplier, settings("--set", given or ()))
         asked = RunSettings(game, player, seed)
         match = arrange(asked).require_used()
         began = perf_counter()
@@ -131,15 +113,10 @@ def play(
             seconds = perf_counter() - began
     result = _summary(rounds, regret, seconds)
     if as_json:
-        typer.echo(json.dumps(result, indent=2, allow_nan=False))
+        print_json(result)
     else:
         _show(asked, match, result)
-    if stop.is_set():
-        raise typer.Exit(INTERRUPTED)
-
-
-def _named(name: str | None) -> Named | None:
-    return None if name is None else Named(name)
+    leave(interrupted=stop.is_set())
 
 
 def _settings(asked: RunSettings, match: Match) -> dict[str, Any]:
@@ -215,11 +192,13 @@ def _summary(rounds: RecordedRounds, regret: Regret, seconds: float) -> dict[str
     played = int(regret.rounds[-1])
     bound = rounds.match.bound(played)
     at = np.searchsorted(regret.rounds, log_checkpoints(played))
-    high = _finite(regret.high)
+    curve = {name: getattr(regret, name)[at].tolist() for name in ("rounds", "paid", "best")}
+    curve |= {"regret": regret.low[at].tolist()}
+    curve |= {"regret_high": [value if isfinite(value) else None for value in regret.high[at].tolist()]}
     return {
         "rounds": played,
-        "regret": float(regret.low[-1]),
-        "regret_high": high[-1],
+        "regret": curve["regret"][-1],
+        "regret_high": curve["regret_high"][-1],
         "bound": None if bound is None else asdict(bound) | {"total": bound.total},
         "no_bound": rounds.match.unproved(played) if bound is None else None,
         "seconds": seconds,
@@ -229,24 +208,13 @@ def _summary(rounds: RecordedRounds, regret: Regret, seconds: float) -> dict[str
         "steps_entering": sum(rounds.entering[:played]),
         "paid_entering": float(regret.paid_entering[-1]),
         "settings": _settings(rounds.asked, rounds.match),
-        "curve": {
-            "rounds": regret.rounds[at].tolist(),
-            "paid": regret.paid[at].tolist(),
-            "best": regret.best[at].tolist(),
-            "regret": regret.low[at].tolist(),
-            "regret_high": [high[i] for i in at],
-        },
+        "curve": curve,
     }
-
-
-def _finite(values: np.ndarray[Any, np.dtype[np.float64]]) -> list[float | None]:
-    return [float(value) if np.isfinite(value) else None for value in values]
 
 
 def _show(asked: RunSettings, match: Match, result: dict[str, Any]) -> None:
     screen = Screen()
-    game, player = asked.game, asked.learner
-    facts = Table(show_header=False, title=f"{player.name} on {game.instance}")
+    facts = Table(show_header=False, title=f"{asked.learner.name} on {asked.game.instance}")
     for key, value in _facts(asked, match):
         facts.add_row(key, f"{value:.6g}" if isinstance(value, float) else str(value))
     facts.add_section()
@@ -278,8 +246,7 @@ def _costs(match: Match, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if result["oracle_calls"]:
         yield "plans", f"{result['oracle_calls']}, of which {result['trials']} for resampling trials"
     if match.epoch:
-        switches = f"{result['steps_entering']} steps with a loss of {result['paid_entering']:.6g}"
-        yield "spent on switches", switches
+        yield "spent on switches", f"{result['steps_entering']} steps with a loss of {result['paid_entering']:.6g}"
 
 
 def _interval(low: float, high: float | None) -> str:

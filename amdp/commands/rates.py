@@ -5,13 +5,12 @@ from typing import Annotated
 
 import typer
 
-from amdp.commands.ladder_rates import HEADS, MEANING, cells, leave, markdown, play_ladders, require_place, show, write
-from amdp.commands.refusals import clear_errors
+from amdp.commands.ladder_rates import HEADS, MEANING, cells, markdown, play_ladders
+from amdp.commands.screen import AsJson, Workers, clear_errors
 from amdp.errors import InvalidInput
 from amdp.experiments.growth import LONG, SHORT, TRIAL, ladders
+from amdp.experiments.ladders import spec_of
 from amdp.report.rates import LadderFit
-
-TITLE = "Rates"
 
 
 def rates(
@@ -20,9 +19,9 @@ def rates(
         bool, typer.Option("--long", help="Longer games and more seeds: hours instead of minutes.")
     ] = False,
     trial: Annotated[bool, typer.Option("--trial", help="Tiny games that take seconds, to try the command.")] = False,
-    workers: Annotated[int | None, typer.Option(help="Number of processes; without it, one for each core.")] = None,
+    workers: Workers = None,
     page: Annotated[Path | None, typer.Option(help="Write the table to this Markdown page.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Fit exponents of regret in episodes, delay, steps, horizon, states and actions, beside those of the theorems.
 
@@ -32,13 +31,11 @@ def rates(
     """
     with clear_errors():
         if long and trial:
-            raise InvalidInput("--long and --trial exclude each other; give fit, or none for games of minutes")
-        require_place(page)
+            raise InvalidInput("--long and --trial exclude each other; give one, or none for games of minutes")
         flag, sizes = (" --long", LONG) if long else (" --trial", TRIAL) if trial else ("", SHORT)
-        fits, outcome = play_ladders(TITLE, ladders(sizes), sizes.seeds, out, workers)
-        show(TITLE, fits, as_json)
-        write(page, lambda: _page(fits, flag), outcome)
-    leave(outcome)
+        rungs = ladders(sizes)
+        spec = spec_of("Rates", rungs, sizes.seeds)
+    play_ladders(spec, rungs, out, workers, page, lambda fits: _page(fits, flag), as_json)
 
 
 def _page(fits: list[LadderFit], flag: str) -> str:

@@ -7,12 +7,10 @@ from typing import Annotated
 
 import typer
 
-from amdp.commands.refusals import clear_errors
-from amdp.commands.screen import Screen, complain
-from amdp.errors import InvalidInput
+from amdp.commands.screen import Screen, clear_errors, complain
 from amdp.experiments import manifest
 from amdp.experiments.storage import Store
-from amdp.report import Look, MeanBand, MedianBand, Results, write_results
+from amdp.report import Look, MeanBand, MedianBand, StoredRuns, write_runs
 from amdp.report.figures import FORMATS
 from amdp.report.page import progress
 from amdp.report.statistics import Band
@@ -41,15 +39,13 @@ def report(
     Example: amdp report results --band median
     """
     with clear_errors(), Store(folder) as store:
-        if not store.spec.exists():
-            raise InvalidInput(f"{folder} has no spec.toml; give a folder that `amdp compare` wrote")
         look = Look(BANDS[band], raw, tuple(dict.fromkeys(name.strip() for name in formats.split(",") if name.strip())))
-        results = Results.gather(manifest.load(folder), store)
-        written = write_results(results, out or folder / "report", look)
+        runs = StoredRuns.gather(manifest.load(folder), store)
+        written = write_runs(runs, out or folder / "report", look)
     for problem in store.broken.values():
         complain(f"left out: {problem}")
     screen = Screen()
-    screen.say(progress(results))
+    screen.say(progress(runs))
     screen.say(f"{written.page}: {len(written.figures)} figure files, {len(written.tables)} table files")
     if open_page:
         webbrowser.open(written.page.resolve().as_uri())

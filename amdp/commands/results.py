@@ -1,22 +1,20 @@
 """`amdp results`: the stored runs as one long table."""
 
-import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from amdp.commands.refusals import clear_errors
-from amdp.commands.screen import complain
+from amdp.commands.screen import clear_errors, complain, print_json
 from amdp.errors import InvalidInput
 from amdp.experiments import manifest
-from amdp.experiments.frame import asked, columns, write_csv, write_parquet
+from amdp.experiments.frame import columns, write_csv, write_parquet
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
+from amdp.report import StoredRuns
+from amdp.report.page import progress
 
 
 class Format(StrEnum):
@@ -54,15 +52,15 @@ def results(
             write_csv(spec, store, sys.stdout, timings)
         else:
             written = _write(spec, store, form, out, timings)
-        summary = _summary(spec, store)
-    for problem in summary["broken"]:
+        runs = StoredRuns.gather(spec, store)
+    broken = list(store.broken.values())
+    for problem in broken:
         complain(f"left out: {problem}")
     if as_json:
-        typer.echo(json.dumps(summary | {"rows": written, "columns": columns(timings), "file": str(out)}, indent=2))
+        content = {"rows": written, "columns": columns(timings), "file": str(out)}
+        print_json({"runs": runs.asked, **runs.counts, "broken": broken} | content)
     else:
-        missing = f"; {summary['missing']} missing, {summary['failed']} failed"
-        complete = summary["finished"] == summary["runs"]
-        complain(f"{summary['finished']} of {summary['runs']} runs{'' if complete else missing}")
+        complain(progress(runs))
 
 
 def _form(given: Format | None, out: Path | None) -> Format:
@@ -80,30 +78,10 @@ def _form(given: Format | None, out: Path | None) -> Format:
 
 
 def _write(spec: Spec, store: Store, form: Format, out: Path, timings: bool) -> int:
-    with _clear(out):
+    try:
         if form is Format.PARQUET:
             return write_parquet(spec, store, out, timings)
         with out.open("w", encoding="utf-8", newline="") as file:
             return write_csv(spec, store, file, timings)
-
-
-@contextmanager
-def _clear(file: Path) -> Iterator[None]:
-    try:
-        yield
     except OSError as problem:
-        raise InvalidInput(f"{file} cannot be written: {problem.strerror or problem}") from problem
-
-
-def _summary(spec: Spec, store: Store) -> dict[str, Any]:
-    """Numbers of runs that finished, failed or are missing."""
-    finals = {run.id: store.final_regret(run.id) for run in asked(spec, store)}
-    store.others(finals)
-    failed, missing = (sum(final == value for final in finals.values()) for value in (float("inf"), None))
-    return {
-        "runs": len(finals),
-        "finished": len(finals) - failed - missing,
-        "failed": failed,
-        "missing": missing,
-        "broken": list(store.broken.values()),
-    }
+        raise InvalidInput(f"{out} cannot be written: {problem.strerror or problem}") from problem

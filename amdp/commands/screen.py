@@ -1,11 +1,32 @@
-"""The terminal: texts from files and names are printed literally, never as markup or control characters."""
+"""What all commands share: the terminal, errors and Ctrl-C as a line and an exit code, settings as `key=value`.
 
-from typing import Any
+Texts from files and names are printed literally, never as markup or control characters.
+"""
 
+import json
+import signal
+import tomllib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from threading import Event
+from types import FrameType
+from typing import Annotated, Any
+
+import typer
 from rich.console import Console
 from rich.text import Text
 
-from amdp.text import visible
+from amdp.errors import AmdpError, InvalidInput
+from amdp.text import one_line, visible
+
+SOME_FAILED = 3  # the exit code if runs failed, or statements do not hold
+INTERRUPTED = 130  # the exit code of a program that Ctrl-C ended
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+WorldSettings = Annotated[list[str] | None, typer.Option(help="KEY=VALUE for the instance; repeatable.")]
+Workers = Annotated[
+    int | None, typer.Option(help="Number of processes, one thread each; without it, one for each core.")
+]
 
 
 class Screen(Console):
@@ -31,3 +52,66 @@ def complain(text: str) -> None:
 def unmarked(text: str) -> Text:
     """The text for parts of rich, such as spinners, that read markup whatever the console is set to."""
     return Text(visible(text))
+
+
+def leave(*, interrupted: bool = False, failed: bool = False) -> None:
+    """Exit with a code if the command was interrupted, or runs or statements failed."""
+    if interrupted or failed:
+        raise typer.Exit(INTERRUPTED if interrupted else SOME_FAILED)
+
+
+def print_json(content: Any) -> None:
+    """Print the output that programs read."""
+    typer.echo(json.dumps(content, indent=2, allow_nan=False))
+
+
+@contextmanager
+def clear_errors() -> Iterator[None]:
+    """End the command in one line and exit code 1 on an error of the library, the disk or the memory.
+
+    Any other exception is a defect, and keeps its traceback.
+    """
+    try:
+        yield
+    except BrokenPipeError:
+        raise  # the reader of a pipe has gone: typer ends the program silently
+    except (AmdpError, OSError, MemoryError) as problem:
+        reason = f"not enough memory: {problem}" if isinstance(problem, MemoryError) else str(problem)
+        Screen(stderr=True).say(f"error: {one_line(reason)}", style="red")
+        raise typer.Exit(1) from problem
+
+
+@contextmanager
+def interruptible() -> Iterator[Event]:
+    """An event that Ctrl-C sets, so that no round is interrupted; a second Ctrl-C ends the program at once."""
+    asked = Event()
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        asked.set()
+        signal.signal(signal.SIGINT, before)
+
+    before = signal.signal(signal.SIGINT, ask)
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def settings(option: str, texts: Iterable[str]) -> dict[str, Any]:
+    """The settings of all `--option key=value`."""
+    result: dict[str, Any] = {}
+    for text in texts:
+        key, sign, value = text.partition("=")
+        if not sign or not key.strip() or not value.strip():
+            raise InvalidInput(f"{option} {text}: give key=value, such as {option} rate=0.1")
+        if key.strip() in result:
+            raise InvalidInput(f"{option} {key.strip()} is given twice")
+        result[key.strip()] = _value(value.strip())
+    return result
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):  # no TOML, a number without end, lists without end
+        return text

@@ -1,8 +1,7 @@
 """`amdp solve`: an optimal policy of a world under its own costs, with a proof of optimality."""
 
-import json
-from collections.abc import Callable
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,17 +12,19 @@ from rich.table import Table
 
 from amdp import registry
 from amdp.commands import completion
-from amdp.commands.refusals import clear_errors
-from amdp.commands.screen import Screen, unmarked
-from amdp.commands.values import settings
+from amdp.commands.screen import AsJson, Screen, WorldSettings, clear_errors, print_json, settings, unmarked
 from amdp.errors import InvalidInput, MissingDependency, UnsupportedDomain
+from amdp.game.games import WORLD_FILES
 from amdp.instances import Instance, build, load
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.oracles.base import GROUP, Plan, Planner, PlanningOracle, Status, bind, oracle
 from amdp.oracles.stationary.search import Progress
 
 MAX_SHOWN = 12  # steps and states of a policy that fit a screen of 80 columns
-WORLD_FILES = (".npz", ".json")
+USUAL = "Without it: dp for markov policies, auto for stationary ones."
+
+
+REPORT = ("seconds", "iterations", "nodes", "rebuilds", "solver", "note")
 
 
 class PolicyClass(StrEnum):
@@ -42,22 +43,17 @@ def solve(
         ),
     ],
     oracle_name: Annotated[
-        str | None,
-        typer.Option(
-            "--oracle",
-            help="A name of `amdp oracles`. Without it: dp for markov policies, auto for stationary ones.",
-            autocompletion=completion.oracles,
-        ),
+        str | None, completion.option(completion.oracles, f"A name of `amdp oracles`. {USUAL}", "--oracle")
     ] = None,
     policies: Annotated[
         PolicyClass,
         typer.Option("--domain", help="markov: the action depends on step and state; stationary: on the state alone."),
     ] = PolicyClass.MARKOV,
-    world: Annotated[list[str] | None, typer.Option(help="KEY=VALUE for the instance; repeatable.")] = None,
+    world: WorldSettings = None,
     seconds: Annotated[float | None, typer.Option(help="Time limit of the oracle.")] = None,
     gap: Annotated[float | None, typer.Option(help="Relative gap that counts as optimal.")] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of the oracle.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Find a policy of least expected cost in a world, and prove how close to optimal it is.
 
@@ -67,19 +63,21 @@ def solve(
     """
     with clear_errors():
         built = _instance(instance, settings("--world", world or ()))
-        usual = "dp" if policies is PolicyClass.MARKOV else "auto"
-        name = usual if oracle_name is None else oracle_name
         options = {"seconds": seconds, "gap": gap, "threads": threads}
-        domain = _domain(built, policies)
+        is_markov = policies is PolicyClass.MARKOV
+        domain: Domain = built.domain if is_markov else StationaryPolicies(built.kernel, built.initial)
+        usual = "dp" if is_markov else "auto"
+        name = usual if oracle_name is None else oracle_name
         chosen = _oracle(name, {option: value for option, value in options.items() if value is not None}, domain)
         title = f"{name}: {built.name}"
         waiting = unmarked(f"{title} (the first solve on a machine compiles for some seconds)")
         with Screen(stderr=True).status(waiting) as spinner:
-            planner = _planner(name, chosen, domain)
-            _report_progress(planner, _show_progress(title, spinner))
+            planner = _planner(chosen, domain, usual if name != usual else None)
+            if hasattr(planner, "on_progress"):
+                planner.on_progress = partial(_show_progress, title, spinner)
             plans = planner.minimize(built.costs[None]).require(Status.OPTIMAL, Status.FEASIBLE)
         if as_json:
-            typer.echo(json.dumps(_as_dict(name, plans[0]), indent=2))
+            print_json(_as_dict(name, plans[0]))
             return
         _show(built.name, name, plans[0])
 
@@ -90,12 +88,6 @@ def _instance(name: str, options: dict[str, Any]) -> Instance:
     if options:
         raise InvalidInput(f"--world {next(iter(options))}: what is read from a file has no settings")
     return load(name)
-
-
-def _domain(instance: Instance, policies: PolicyClass) -> Domain:
-    if policies is PolicyClass.MARKOV:
-        return instance.domain
-    return StationaryPolicies(instance.kernel, instance.initial)
 
 
 def _oracle(name: str, options: dict[str, Any], domain: Domain) -> PlanningOracle:
@@ -117,27 +109,17 @@ def _takes(name: str, options: list[str], domain: Domain) -> bool:
     return set(options) <= set(registry.known_options(candidate)) and bool(candidate().supports(domain))
 
 
-def _planner(name: str, chosen: PlanningOracle, domain: Domain) -> Planner:
-    """The oracle bound to the domain; a refusal names the oracle that solves all domains of the kind."""
-    remedy = "auto" if isinstance(domain, StationaryPolicies) else "dp"
+def _planner(chosen: PlanningOracle, domain: Domain, remedy: str | None) -> Planner:
+    """The oracle bound to the domain; a refusal names another oracle, which solves all domains of the kind."""
     try:
         return bind(chosen, domain)
     except UnsupportedDomain as problem:
-        raise UnsupportedDomain(f"{problem}; --oracle {remedy} does" if name != remedy else str(problem)) from problem
+        raise UnsupportedDomain(f"{problem}; --oracle {remedy} does" if remedy else str(problem)) from problem
 
 
-def _report_progress(planner: Planner, listener: Callable[[Progress], None]) -> None:
-    """Send the progress of a search to `listener`, where the planner reports any."""
-    if hasattr(planner, "on_progress"):
-        planner.on_progress = listener
-
-
-def _show_progress(title: str, spinner: Spinner) -> Callable[[Progress], None]:
-    def show(now: Progress) -> None:
-        bounds = f"incumbent {now.incumbent:.6g}, bound {now.bound:.6g}, gap {now.gap:.2g}"
-        spinner.update(unmarked(f"{title}: {bounds}, {now.nodes} nodes, {now.seconds:.1f} s"))
-
-    return show
+def _show_progress(title: str, spinner: Spinner, now: Progress) -> None:
+    bounds = f"incumbent {now.incumbent:.6g}, bound {now.bound:.6g}, gap {now.gap:.2g}"
+    spinner.update(unmarked(f"{title}: {bounds}, {now.nodes} nodes, {now.seconds:.1f} s"))
 
 
 def _as_dict(name: str, plan: Plan) -> dict[str, Any]:
@@ -147,12 +129,7 @@ def _as_dict(name: str, plan: Plan) -> dict[str, Any]:
         "objective": plan.objective,
         "bound": plan.bound,
         "gap": plan.gap,
-        "seconds": plan.report.seconds,
-        "iterations": plan.report.iterations,
-        "nodes": plan.report.nodes,
-        "rebuilds": plan.report.rebuilds,
-        "solver": plan.report.solver,
-        "note": plan.report.note,
+        **{name: getattr(plan.report, name) for name in REPORT},
         "actions": plan.actions.tolist(),
         "values": plan.values.tolist(),
     }

@@ -1,6 +1,5 @@
 """`amdp table`: the paper's Table 1, and what its rows do when they are played."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -9,14 +8,13 @@ import typer
 from rich.table import Table
 
 from amdp.algorithms.paper_table import EPISODES, LOWER_BOUNDS, STREAM, TABLE, LowerBound, Row
-from amdp.commands.ladder_rates import HEADS, MEANING, cells, leave, markdown, play_ladders, require_place, show, write
-from amdp.commands.refusals import clear_errors
-from amdp.commands.screen import Screen
+from amdp.commands.ladder_rates import HEADS, MEANING, cells, markdown, play_ladders
+from amdp.commands.screen import AsJson, Screen, clear_errors, print_json
 from amdp.errors import InvalidInput
+from amdp.experiments.ladders import spec_of
 from amdp.experiments.table_1 import ladders
 from amdp.report.rates import LadderFit
 
-TITLE = "Table 1, played"
 SEEDS, QUICK_SEEDS = 8, 4
 COLUMNS = ("algorithm", "learner", "transitions", "feedback", "regret", "method", "time", "source")
 NARROW, WIDE = 110, 150  # characters of a line: below the first only five columns are shown, from the second on all
@@ -35,7 +33,7 @@ def table(
     all_rows: Annotated[
         bool, typer.Option("--all", help="Add rows of related work that the paper's table does not have.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Print the paper's Table 1; with --run, play its rows and put measured rates beside the proved ones.
 
@@ -51,11 +49,10 @@ def table(
             return
         if out is None:
             raise InvalidInput("--run needs a folder for the runs: --out DIR")
-        require_place(page)
-        fits, outcome = play_ladders(TITLE, ladders(quick, rows), QUICK_SEEDS if quick else SEEDS, out, workers)
-        show(TITLE, fits, as_json)
-        write(page, lambda: _page(rows, fits, (" --all" if all_rows else "") + (" --quick" if quick else "")), outcome)
-    leave(outcome)
+        rungs = ladders(quick, rows)
+        spec = spec_of("Table 1, played", rungs, QUICK_SEEDS if quick else SEEDS)
+    flags = (" --all" if all_rows else "") + (" --quick" if quick else "")
+    play_ladders(spec, rungs, out, workers, page, lambda fits: _page(rows, fits, flags), as_json)
 
 
 def _refuse_unused(options: dict[str, object]) -> None:
@@ -67,17 +64,19 @@ def _refuse_unused(options: dict[str, object]) -> None:
 
 def _show_rows(rows: list[Row], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps([asdict(row) for row in rows], indent=2))
+        print_json([asdict(row) for row in rows])
         return
     screen = Screen()
     count = len(COLUMNS) if screen.width >= WIDE else len(COLUMNS) - 1 if screen.width >= NARROW else len(COLUMNS) - 3
     for setting in (EPISODES, STREAM):
         shown = Table(title=setting)
         for head in COLUMNS[:count]:
-            shown.add_column(head, overflow="fold", no_wrap=head == "learner")  # a name that is broken cannot be typed
+            unbroken = head in ("learner", "transitions")  # a name that is broken cannot be typed
+            shown.add_column(head, overflow="fold", no_wrap=unbroken)
         for row in rows:
             if row.setting == setting:
-                shown.add_row(*_cells(row)[:count])
+                name, learner, transitions, *others = _cells(row)[:count]
+                shown.add_row(name, learner, transitions.replace(", ", ",\n"), *others)
         screen.print(shown)
     for bound in LOWER_BOUNDS:
         screen.print(f"no learner beats {_lower(bound)}")

@@ -1,6 +1,5 @@
 """`amdp verify`: checks the statements of the paper on the library, one by one."""
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,8 +9,7 @@ from rich.live import Live
 from rich.table import Column, Table
 from rich.text import Text
 
-from amdp.commands.refusals import clear_errors
-from amdp.commands.screen import Screen, complain
+from amdp.commands.screen import AsJson, Screen, clear_errors, complain, leave, print_json
 from amdp.errors import InvalidInput
 from amdp.verification import Effort, Verdict
 from amdp.verification.base import Check
@@ -19,7 +17,6 @@ from amdp.verification.page import write
 from amdp.verification.runs import Verified, chosen, false_alarm
 from amdp.verification.runs import verify as verified
 
-FAILED = 3  # the exit code if a statement does not hold
 MARKS = {
     Verdict.HOLDS: Text("holds", "green"),
     Verdict.FAILS: Text("FAILS", "red"),
@@ -33,7 +30,7 @@ def verify(
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same findings.")] = 1,
     listed: Annotated[bool, typer.Option("--list", help="List the checks without running them.")] = False,
     page: Annotated[Path | None, typer.Option(help="Write the findings as a Markdown page, with figures.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Check the statements of the paper: which hold, which fail, and whose bounds are trivial at playable sizes.
 
@@ -55,14 +52,13 @@ def verify(
         effort = Effort.QUICK if quick else Effort.FULL
         if as_json:
             done = list(verified(wanted, effort, seed))
-            typer.echo(json.dumps([_plain(result) for result in done], indent=2))
+            print_json([_plain(result) for result in done])
         else:
             done = _watched(wanted, effort, seed)
         if page:
             for file in write(done, effort, seed, page):
                 complain(f"wrote {file}")
-    if any(result.finding.verdict is Verdict.FAILS for result in done):
-        raise typer.Exit(FAILED)
+    leave(failed=any(result.finding.verdict is Verdict.FAILS for result in done))
 
 
 def _watched(wanted: list[Check], effort: Effort, seed: int) -> list[Verified]:
@@ -98,7 +94,7 @@ def _checklist(wanted: list[Check], done: list[Verified]) -> Table:
 
 def _list(wanted: list[Check], as_json: bool) -> None:
     if as_json:
-        typer.echo(json.dumps([_described(check) for check in wanted], indent=2))
+        print_json([_described(check) for check in wanted])
         return
     table = Table(Column("check", no_wrap=True), "statement, claim, and mistakes that the check rejects", expand=True)
     for check in wanted:

@@ -6,7 +6,7 @@ A run passes through the modules in this order:
               `reading` (tables, values and messages), `grid` (lists that stand for several runs),
               `entries` (games and learners), `pairing` (who plays whom), `tuning` (multipliers to try)
 `settings`    all that decides the result of a run, and its id
-`match`       the game and the learner that settings describe
+`building`    the game and the learner that settings describe
 `execution`   one run, from its settings to its `record`
 `engines`     where runs are played: processes of this machine, a Dask cluster, any executor
 `runner`      plays what a spec asks for and what is not stored yet; `progress` shows it

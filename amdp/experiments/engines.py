@@ -10,18 +10,20 @@ import ctypes
 import os
 import re
 import signal
+import sys
 import time
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext
 from threading import Lock, Thread
-from typing import Any, Protocol, Self
+from typing import Any, Self
 from weakref import WeakKeyDictionary
 
 from amdp import registry
@@ -32,19 +34,8 @@ from amdp.experiments.record import Record
 from amdp.experiments.settings import RunSettings
 from amdp.text import quoted
 
-ONE_THREAD = dict.fromkeys(
-    (
-        "OMP_NUM_THREADS",
-        "OPENBLAS_NUM_THREADS",
-        "MKL_NUM_THREADS",
-        "BLIS_NUM_THREADS",
-        "VECLIB_MAXIMUM_THREADS",
-        "NUMEXPR_NUM_THREADS",
-        "RAYON_NUM_THREADS",
-        "NUMBA_NUM_THREADS",
-    ),
-    "1",
-)
+LIBRARIES = ("OMP", "OPENBLAS", "MKL", "BLIS", "RAYON", "NUMBA", "NUMEXPR")
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in LIBRARIES} | {"VECLIB_MAXIMUM_THREADS": "1"}
 MOST_WORKERS = 4096
 FAILED_STARTS = 5  # workers in a row that end before they have started
 GUARD = 'a script that plays runs must do so under `if __name__ == "__main__":`, because each worker imports it'
@@ -71,108 +62,94 @@ class Playing:
         return self.rounds / self.total if self.total else 0.0
 
 
-class Engine(Protocol):
+class Engine(ABC):
     """Plays runs; used as a context, at whose end unfinished runs are abandoned."""
 
+    notes: Sequence[str] = ()  # what a user should know of it
+
     @property
+    @abstractmethod
     def capacity(self) -> int:
         """How many runs it takes at a time."""
-        ...
 
-    @property
-    def notes(self) -> list[str]:
-        """What a user should know of it."""
-        ...
-
+    @abstractmethod
     def submit(self, settings: RunSettings, row: int) -> "Future[Record]":
-        """Begin a run."""
-        ...
+        """Begin a run, in a row of the progress table."""
 
+    @abstractmethod
     def lost(self, problem: BaseException) -> bool:
         """Whether the worker is to blame for a future's exception: then the run may be tried again."""
-        ...
 
     def began(self, future: "Future[Record]") -> bool:
         """Whether a worker that was lost had begun the run, so that the run may be to blame."""
-        ...
+        return True
 
     def playing(self) -> list[Playing]:
-        """The runs under way, where that is known."""
-        ...
+        """The runs under way, where the workers report their rounds."""
+        return []
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
+    @abstractmethod
     def __exit__(self, *problem: object) -> None: ...
 
 
-class LocalPool:
+class LocalPool(Engine):
     """Processes of this machine, started afresh (`spawn`), with one thread each.
 
     Each has a pool of its own: one that is killed takes its own run with it, and no other.
     """
 
     def __init__(self, workers: int | None = None) -> None:
-        self.capacity = cores() if workers is None else workers  # a run for each worker
-        require_whole("workers", self.capacity, 1, MOST_WORKERS)
-        self.notes: list[str] = []
+        self._size = cores() if workers is None else workers
+        require_whole("workers", self._size, 1, MOST_WORKERS)
         self._workers: list[_Worker] = []
         self._worker_of: WeakKeyDictionary[Future[Record], _Worker] = WeakKeyDictionary()
         self._failed_starts = 0
 
     def __enter__(self) -> Self:
-        if getattr(current_process(), "_inheriting", False):  # a worker that still imports its script
-            raise InvalidInput(GUARD)
-        self._environment = {name: os.environ.get(name) for name in ONE_THREAD}
-        os.environ.update(ONE_THREAD)  # numpy reads them as a worker imports it, before any code of ours
+        leave_if_importing()
         self._context = get_context("spawn")
-        self._workers_end, self._runners_end = self._context.Pipe(duplex=False)
-        self._workers = [self._new_worker() for _ in range(self.capacity)]
+        with ExitStack() as stack:
+            stack.enter_context(_one_thread())
+            self._workers_end, self._runners_end = self._context.Pipe(duplex=False)
+            stack.callback(self._workers_end.close)
+            stack.callback(self._runners_end.close)
+            self._workers = [_Worker(self._context, self._workers_end) for _ in range(self._size)]
+            stack.callback(self._close_workers)
+            self._open = stack.pop_all()
         return self
 
     def __exit__(self, *problem: object) -> None:
-        if any(worker.busy for worker in self._workers):
-            self._runners_end.close()  # the workers see it, and go
-        for worker in self._workers:
-            worker.close()
-        self._runners_end.close()
-        self._workers_end.close()
-        for name, value in self._environment.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        self._open.close()
+
+    @property
+    def capacity(self) -> int:
+        return self._size
 
     def submit(self, settings: RunSettings, row: int) -> "Future[Record]":
-        """Begin a run in a worker that is free."""
         index, worker = next((i, worker) for i, worker in enumerate(self._workers) if not worker.busy)
-        if worker.succeeded:
+        if worker.progress.started:
             self._failed_starts = 0
-        if worker.is_lost:
-            worker = self._replace(index)
         try:
             future = worker.submit(settings, row)
-        except BrokenProcessPool:  # killed while it had nothing to do
+        except BrokenProcessPool:  # it was killed
             worker = self._replace(index)
             future = worker.submit(settings, row)
         self._worker_of[future] = worker
         return future
 
     def lost(self, problem: BaseException) -> bool:
-        """Whether a worker was killed or crashed."""
         return isinstance(problem, BrokenProcessPool)
 
     def began(self, future: "Future[Record]") -> bool:
-        """Whether the worker had started, as it wrote in shared memory."""
         return bool(self._worker_of[future].progress.started)
 
     def playing(self) -> list[Playing]:
-        """The runs under way, as the workers write in shared memory after every round."""
         now = time.monotonic()
         reports = [worker.progress for worker in self._workers if worker.busy and worker.progress.playing]
         return [Playing(report.row, report.rounds, report.total, now - report.began) for report in reports]
-
-    def _new_worker(self) -> "_Worker":
-        return _Worker(self._context, self._workers_end)
 
     def _replace(self, index: int) -> "_Worker":
         """A new worker in place of one that was lost; after many that never started there is no other."""
@@ -180,9 +157,36 @@ class LocalPool:
         lost.close()
         self._failed_starts += not lost.progress.started
         if self._failed_starts >= FAILED_STARTS:
-            raise InvalidInput(f"{FAILED_STARTS} workers in a row ended before they could begin; {GUARD}")
-        self._workers[index] = self._new_worker()
+            raise InvalidInput(f"{FAILED_STARTS} workers in a row ended before they could begin; {GUARD}") from None
+        self._workers[index] = _Worker(self._context, self._workers_end)
         return self._workers[index]
+
+    def _close_workers(self) -> None:
+        if any(worker.busy for worker in self._workers):
+            self._runners_end.close()  # the workers see it, and go
+        for worker in self._workers:
+            worker.close()
+
+
+def leave_if_importing() -> None:
+    """End this process if it is a worker that still imports an unguarded script: the runner says why, once."""
+    if getattr(current_process(), "_inheriting", False):
+        sys.exit(1)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """One thread for processes that are started here: numpy looks as a worker imports it, before any code of ours."""
+    before = {name: os.environ.get(name) for name in ONE_THREAD}
+    os.environ.update(ONE_THREAD)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 class _Progress(ctypes.Structure):
@@ -209,14 +213,6 @@ class _Worker:
     @property
     def busy(self) -> bool:
         return self._future is not None and not self._future.done()
-
-    @property
-    def succeeded(self) -> bool:
-        return self._future is not None and self._future.exception() is None
-
-    @property
-    def is_lost(self) -> bool:
-        return self._future is not None and isinstance(self._future.exception(), BrokenProcessPool)
 
     def submit(self, settings: RunSettings, row: int) -> "Future[Record]":
         with _deaf_to_ctrl_c():
@@ -281,26 +277,25 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-class ExternalExecutor:
-    """An executor that somebody else made and will close."""
+class ExternalExecutor(Engine):
+    """An executor that somebody else made and will close; it reports neither starts nor rounds."""
 
     def __init__(self, executor: Executor, capacity: int) -> None:
-        self.executor, self.capacity = executor, capacity
         require_whole("capacity", capacity, 1, MOST_WORKERS)
-        self.notes: list[str] = []
+        self._executor, self._capacity = executor, capacity
         self._futures: set[Future[Record]] = set()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *problem: object) -> None:
         for future in self._futures:
             future.cancel()
 
+    @property
+    def capacity(self) -> int:
+        return self._capacity
+
     def submit(self, settings: RunSettings, row: int) -> "Future[Record]":
-        """Begin a run."""
         try:
-            future = self.executor.submit(_work, settings)
+            future = self._executor.submit(_work, settings)
         except BrokenExecutor as problem:
             raise InvalidInput(f"the executor is broken, and only its maker can renew it: {problem}") from problem
         self._futures.add(future)
@@ -308,26 +303,16 @@ class ExternalExecutor:
         return future
 
     def lost(self, problem: BaseException) -> bool:
-        """Whether the workers of the executor ended."""
         return isinstance(problem, BrokenExecutor)
 
-    def began(self, future: "Future[Record]") -> bool:
-        """Always true: executors do not report starts."""
-        return True
 
-    def playing(self) -> list[Playing]:
-        """Always empty: executors do not report rounds."""
-        return []
-
-
-class DaskCluster:
-    """A running Dask cluster, by the address of its scheduler."""
+class DaskCluster(Engine):
+    """A running Dask cluster, by the address of its scheduler; it tries a run more than once before it gives it up."""
 
     def __init__(self, address: str) -> None:
         if not ADDRESS.fullmatch(address):  # Dask would wait, and leave a client behind that cannot be closed
             raise InvalidInput(f"{quoted(address)} is no address of a Dask scheduler; give one such as tcp://HOST:8786")
         self.address = address
-        self.notes: list[str] = []
 
     def __enter__(self) -> Self:
         registry.require("--dask", ("distributed",))
@@ -360,23 +345,13 @@ class DaskCluster:
         return RUNS_AHEAD * max(1, workers)
 
     def submit(self, settings: RunSettings, row: int) -> "Future[Record]":
-        """Begin a run."""
         future: Future[Record] = self._executor.submit(_work, settings)
         return future
 
     def lost(self, problem: BaseException) -> bool:
-        """Whether Dask gave up the run's workers; without the cluster there is nothing to go on with."""
-        if self._client.status != "running":
+        if self._client.status != "running":  # without the cluster there is nothing to go on with
             raise InvalidInput(f"the Dask cluster at {self.address} is gone; finished runs are kept")
         return isinstance(problem, self._killed | CancelledError)
-
-    def began(self, future: "Future[Record]") -> bool:
-        """Always true: Dask has tried more than once before it gives a run up."""
-        return True
-
-    def playing(self) -> list[Playing]:
-        """Always empty: the cluster does not report rounds."""
-        return []
 
     def _look_at_workers(self) -> list[str]:
         try:
@@ -384,11 +359,8 @@ class DaskCluster:
             single = self._client.run(_is_single_threaded)
         except ImportError as problem:
             raise InvalidInput(f"the workers at {self.address} cannot import amdp: {problem}") from problem
-        notes = [
-            f"{worker} has {theirs}; here are {versions()}"
-            for worker, theirs in installed.items()
-            if theirs != versions()
-        ]
+        ours = versions()
+        notes = [f"{worker} has {theirs}; here are {ours}" for worker, theirs in installed.items() if theirs != ours]
         many = [worker for worker, is_single in single.items() if not is_single]
         if many:
             notes.append(f"start workers with OMP_NUM_THREADS=1 (a nanny does): not so {', '.join(many)}")

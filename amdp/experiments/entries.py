@@ -1,4 +1,4 @@
-"""The games and learners of a spec: each point of an entry's grid becomes settings, every part of which was tried.
+"""The games and learners of a spec: each point of an entry's grid becomes settings.
 
 The keys of an entry are the fields of `GameSettings` and `LearnerSettings`, and their annotations say what a value is.
 """
@@ -7,12 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from amdp import options, registry
 from amdp.algorithms.named import GROUP as LEARNERS
-from amdp.errors import AmdpError, SpecError
-from amdp.experiments import match, reading
+from amdp.errors import SpecError
+from amdp.experiments import reading
+from amdp.experiments.building import checksum, is_file
 from amdp.experiments.grid import Point, expanded
 from amdp.experiments.reading import Table, below
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, identity
@@ -29,11 +30,9 @@ ALTERNATIVES = {"episodes", "steps"}  # one of them given drops the other one's 
 UNLABELLED = ("sha256",)  # settings that no label shows
 
 Settings = TypeVar("Settings", GameSettings, LearnerSettings)
-Made = TypeVar("Made")
 
 
-@dataclass(frozen=True)
-class Catalog:
+class Catalog(NamedTuple):
     """What the name of a part may be: a known name, which takes options, or a file with one of some suffixes."""
 
     names: Callable[[], Iterable[str]]
@@ -41,15 +40,11 @@ class Catalog:
     suffixes: tuple[str, ...] = ()
 
 
-def _registered(group: str) -> Catalog:
-    return Catalog(partial(registry.names, group), partial(registry.find, group))
-
-
 PLANNERS = {"comparator": ORACLES, "oracle": ORACLES, "projection": PROJECTIONS}
 CATALOGS = {
     "instance": Catalog(lambda: worlds.standard() | worlds.continuing(), worlds.world, WORLD_FILES),
     "losses": Catalog(adversaries.standard, adversaries.adversary, LOSS_FILES),
-    **{key: _registered(group) for key, group in PLANNERS.items()},
+    **{key: Catalog(partial(registry.names, group), partial(registry.find, group)) for key, group in PLANNERS.items()},
 }
 
 
@@ -68,22 +63,30 @@ class Entry(Generic[Settings]):
         return self.wanted is None or other.label in self.wanted or other.shared in self.wanted
 
 
-def read_games(tables: list[Table], defaults: Table, seed: int, folder: str = "") -> list[Entry[GameSettings]]:
-    """All games, labelled; their parts were tried with a seed. Names of files start in `folder`."""
-    return _labelled(
-        Entry("", label or Path(settings.instance.name).stem, settings, point, wanted)
-        for point, label, wanted in _points("games", tables, GAME, defaults, "learners", "instance")
-        for settings in [_game(point, seed, folder)]
-    )
+def read_games(tables: list[Table], defaults: Table, folder: str = "") -> list[Entry[GameSettings]]:
+    """All games, labelled; names of files start in `folder`."""
+    entries = []
+    for point, label, wanted in _points("games", tables, GAME, defaults, "learners", "instance"):
+        values = _values(point, GAME, folder)
+        with point.blaming():
+            settings = GameSettings(**values)
+        entries.append(Entry("", label or Path(settings.instance.name).stem, settings, point, wanted))
+    return _labelled(entries)
 
 
 def read_learners(tables: list[Table], defaults: Table) -> list[Entry[LearnerSettings]]:
-    """All learners, labelled."""
-    return _labelled(
-        Entry("", label or settings.name, settings, point, wanted)
-        for point, label, wanted in _points("learners", tables, LEARNER, defaults, "games", "name")
-        for settings in [_learner(point)]
-    )
+    """All learners, labelled; whether one can play a game shows only there."""
+    entries = []
+    for point, label, wanted in _points("learners", tables, LEARNER, defaults, "games", "name"):
+        values = _values(point, LEARNER)
+        reading.require_name(point.path_of("name"), values["name"], registry.names(LEARNERS))
+        with point.blaming():
+            recipe = registry.find(LEARNERS, values["name"])
+        _require_options(point, "settings", values.get("settings", {}), recipe)
+        with point.blaming():
+            settings = LearnerSettings(**values)
+        entries.append(Entry("", label or settings.name, settings, point, wanted))
+    return _labelled(entries)
 
 
 def _points(
@@ -107,24 +110,6 @@ def _points(
             yield point, label, wanted
 
 
-def _game(point: Point, seed: int, folder: str) -> GameSettings:
-    settings = _tried(point, partial(GameSettings, **_values(point, GAME, folder)))
-    instance = _tried(point, lambda: match.world(settings), "instance")
-    _tried(point, lambda: match.adversary_of(settings, instance, seed), "losses")
-    _tried(point, lambda: match.build_delays(settings, seed), "delay")
-    _tried(point, lambda: match.told(settings, instance))
-    return settings
-
-
-def _learner(point: Point) -> LearnerSettings:
-    """The settings of a learner; whether it can play a game shows only there."""
-    values = _values(point, LEARNER)
-    reading.require_name(point.path_of("name"), values["name"], registry.names(LEARNERS))
-    recipe = _tried(point, lambda: registry.find(LEARNERS, values["name"]))
-    _require_options(point, "settings", values.get("settings", {}), recipe)
-    return _tried(point, partial(LearnerSettings, **values))
-
-
 def _values(point: Point, annotations: Mapping[str, Any], folder: str = "") -> Table:
     """The arguments that make settings of a point."""
     for key, value in point.values.items():
@@ -136,7 +121,8 @@ def _value(point: Point, key: str, annotation: Any, folder: str) -> Any:
     if key in CATALOGS:
         part = _named(point, key, folder)
         if key in PLANNERS:  # once, to see whether its options are allowed
-            _tried(point, partial(registry.create, PLANNERS[key], part.name, dict(part.settings)), key)
+            with point.blaming(key):
+                registry.create(PLANNERS[key], part.name, dict(part.settings))
         return part
     value = point.values[key]
     if key == "settings" and not isinstance(value, dict):
@@ -147,18 +133,21 @@ def _value(point: Point, key: str, annotation: Any, folder: str) -> Any:
 def _named(point: Point, key: str, folder: str) -> Named:
     """A name alone, or a table with a name and options; for a file, the options are its checksum."""
     value, catalog = point.values[key], CATALOGS[key]
-    given = value if isinstance(value, dict) else {"name": value}
-    reading.require_keys(point.path_of(key), given, ["name"])
-    path, name = point.path_of(key, "name"), given["name"]
+    table = value if isinstance(value, dict) else {"name": value}
+    reading.require_keys(point.path_of(key), table, ["name"])
+    path, name = point.path_of(key, "name"), table["name"]
     reading.require_type(path, name, str)
-    chosen = {option: value for option, value in given.items() if option != "name"}
-    if match.is_file(Named(name), catalog.suffixes):
+    chosen = {option: value for option, value in table.items() if option != "name"}
+    if is_file(Named(name), catalog.suffixes):
         reading.require_known(point.path_of(key), chosen, [])
-        content = _tried(point, lambda: match.checksum(Named(name, folder=folder).file), key, "name")
-        return Named(name, {"sha256": content}, folder)
+        with point.blaming(key, "name"):
+            return Named(name, {"sha256": checksum(Named(name, folder=folder).file)}, folder)
     reading.require_name(path, name, list(catalog.names()))
-    _require_options(point, key, chosen, _tried(point, lambda: catalog.find(name), key))
-    return _tried(point, lambda: Named(name, chosen), key)
+    with point.blaming(key):
+        function = catalog.find(name)
+    _require_options(point, key, chosen, function)
+    with point.blaming(key):
+        return Named(name, chosen)
 
 
 def _require_options(point: Point, key: str, chosen: Table, function: Any) -> None:
@@ -168,14 +157,6 @@ def _require_options(point: Point, key: str, chosen: Table, function: Any) -> No
         # An option with a list of values has a path for each of them; unknown, it is named without an index.
         reading.require_known(point.path_of(key), [option], list(known))
         reading.require_type(point.path_of(key, option), value, known[option])
-
-
-def _tried(point: Point, make: Callable[[], Made], *keys: str) -> Made:
-    """What is made of nested keys of a point; a refusal is raised anew at the path of the key to blame."""
-    try:
-        return make()
-    except (AmdpError, TypeError, ValueError, ArithmeticError, MemoryError) as problem:
-        raise point.blame(problem, *keys) from problem
 
 
 def _labelled(entries: Iterable[Entry[Settings]]) -> list[Entry[Settings]]:

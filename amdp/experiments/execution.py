@@ -20,7 +20,7 @@ from time import perf_counter, process_time
 from typing import Any
 
 from amdp.errors import AmdpError
-from amdp.experiments.match import arrange
+from amdp.experiments.building import arrange
 from amdp.experiments.record import Curve, Failure, Record
 from amdp.experiments.settings import RunSettings, canonical
 from amdp.game.regret import log_checkpoints
@@ -72,10 +72,10 @@ def _made(settings: RunSettings, started: datetime, seconds: float, cpu_seconds:
 
 def _reported(played: Iterator[Round], total: int, tick: Tick | None) -> Iterator[Round]:
     """The same rounds; each is reported to `tick`."""
-    for one in played:
+    for record in played:
         if tick:
-            tick(one.k + 1, total)
-        yield one
+            tick(record.k + 1, total)
+        yield record
 
 
 def _total(bound: Any) -> float | None:

@@ -10,26 +10,15 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from amdp import registry
-from amdp.experiments.record import Curve, Record
+from amdp.experiments.record import Curve
 from amdp.experiments.spec import Planned, Spec
 from amdp.experiments.storage import Store
 from amdp.game.rounds import Timing
 from amdp.text import cell
 
 LABELS = ("id", "game", "learner", "role", "seed", "instance", "losses", "delay", "oracle", "projection", "multiplier")
-SUMS = (
-    "rounds",
-    "paid",
-    "best",
-    "best_bound",
-    "regret_low",
-    "regret_high",
-    "paid_entering",
-    "trials",
-    "oracle_calls",
-    "rebuilds",
-    "bound",
-)
+REGRET = ("rounds", "paid", "best", "best_bound", "regret_low", "regret_high", "paid_entering")
+SUMS = (*REGRET, "trials", "oracle_calls", "rebuilds", "bound")
 CLOCKS = {"seconds": "spent", "cpu": "cpu"}  # prefix of the columns, field of the curve
 PARTS = (*Timing._fields, "total")
 TIMINGS = tuple(f"{clock}_{part}" for clock in CLOCKS for part in PARTS)
@@ -47,7 +36,7 @@ def rows(runs: Iterable[Planned], store: Store, timings: bool = False) -> Iterat
     for planned in sorted(runs, key=_order):
         record = store.find(planned.id)
         if record and record.curve:
-            labels = _labels(planned, record)
+            labels = _labels(planned)
             yield from (labels + cells for cells in _curve_rows(record.curve, timings))
 
 
@@ -84,44 +73,28 @@ def write_parquet(spec: Spec, store: Store, file: Path, timings: bool = False) -
 
 
 def _cell(value: Any) -> Any:
-    """Labels are anybody's texts, and a spreadsheet runs what begins like a formula: see `amdp.text.cell`."""
     return cell(value) if isinstance(value, str) else value
 
 
 def _order(planned: Planned) -> tuple[Any, ...]:
-    return (
-        planned.game,
-        planned.learner,
-        planned.role,
-        planned.settings.learner.multiplier,
-        planned.settings.seed,
-        planned.id,
-    )
+    which, settings = (planned.game, planned.learner, planned.role), planned.settings
+    return (*which, settings.learner.multiplier, settings.seed, planned.id)
 
 
-def _labels(planned: Planned, record: Record) -> Cells:
-    game, learner = planned.settings.game, planned.settings.learner
+def _labels(planned: Planned) -> Cells:
+    game, learner, seed = planned.settings.game, planned.settings.learner, planned.settings.seed
     oracle, projection = (str(part) if part else None for part in (learner.oracle, learner.projection))
-    chosen = game.delay, oracle, projection, learner.multiplier
-    return (
-        planned.id,
-        planned.game,
-        planned.learner,
-        str(planned.role),
-        planned.settings.seed,
-        str(game.instance),
-        str(game.losses),
-        *chosen,
-    )
+    which = (planned.id, planned.game, planned.learner, str(planned.role), seed)
+    return (*which, str(game.instance), str(game.losses), game.delay, oracle, projection, learner.multiplier)
 
 
 def _curve_rows(curve: Curve, timings: bool) -> Iterator[Cells]:
     low = [paid - best for paid, best in zip(curve.paid, curve.best, strict=True)]
     high = [None if bound is None else paid - bound for paid, bound in zip(curve.paid, curve.best_bound, strict=True)]
-    sums = (curve.rounds, curve.paid, curve.best, curve.best_bound, low, high, curve.paid_entering)
-    counts = (curve.trials, curve.oracle_calls, curve.rebuilds, curve.bound)
+    columns = {**vars(curve), "regret_low": low, "regret_high": high}
+    sums = [columns[name] for name in SUMS]
     clocks = [column for field in CLOCKS.values() for column in _clock(getattr(curve, field))] if timings else []
-    return zip(*sums, *counts, *clocks, strict=True)
+    return zip(*sums, *clocks, strict=True)
 
 
 def _clock(spent: dict[str, list[float]]) -> list[list[float]]:

@@ -4,12 +4,13 @@ A value that is itself a list is written as a list of lists.
 """
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import product
 from math import prod
 from typing import Any
 
-from amdp.errors import InvalidInput, SpecError
+from amdp.errors import AmdpError, InvalidInput, SpecError
 from amdp.experiments.reading import below, require_different, wrong
 
 MOST_POINTS = 10_000  # of one grid
@@ -34,11 +35,15 @@ class Point:
         candidates = [*(f"{key}.{field}" for key in _nested(keys)), field] if field else []
         return next((self.paths[key] for key in candidates if key in self.paths), None)
 
-    def blame(self, problem: Exception, *keys: str) -> SpecError:
-        """A refusal of what nested keys describe, at the path of the option to blame where that is known."""
-        if isinstance(problem, InvalidInput) and (path := self.locate(problem.field, *keys)):
-            return SpecError(problem.detail, path)
-        return SpecError(str(problem), self.path_of(*keys))
+    @contextmanager
+    def blaming(self, *keys: str) -> Iterator[None]:
+        """Raise an error of what nested keys describe anew, at the path of the option to blame where that is known."""
+        try:
+            yield
+        except (AmdpError, TypeError, ValueError, ArithmeticError, MemoryError) as problem:
+            if isinstance(problem, InvalidInput) and (path := self.locate(problem.field, *keys)):
+                raise SpecError(problem.detail, path) from problem
+            raise SpecError(str(problem), self.path_of(*keys)) from problem
 
 
 def expanded(path: str, table: dict[str, Any], origins: dict[str, str] | None = None) -> list[Point]:

@@ -67,24 +67,19 @@ def _delays(sizes: Sizes) -> list[Ladder]:
         ("FTPL, late", "ftpl-shared", delayed_ftpl_order),
         ("Delayed UOB-REPS", "delayed-uob-reps", delayed_uob_reps_order),
     ]
+    games = {family: _game(world, episodes=sizes.fixed, **UNKNOWN) for family, world in EPISODIC.items()}
     return [
-        Ladder(
-            f"{name}, {family}",
-            "delay",
-            sizes.delays,
-            _game(world, episodes=sizes.fixed, **UNKNOWN),
-            {"name": learner},
-            _power(order, world, sizes),
-        )
-        for family, world in EPISODIC.items()
+        Ladder(f"{name}, {family}", "delay", sizes.delays, game, {"name": learner}, _power(order, game, sizes))
+        for family, game in games.items()
         for name, learner, order in players
     ]
 
 
-def _power(order: Order, world: dict[str, Any], sizes: Sizes) -> float:
+def _power(order: Order, game: dict[str, Any], sizes: Sizes) -> float:
     """What the whole bound grows like over the delays."""
     # In a table of a spec a list is a grid; here each has one value.
-    shape = build(**{key: value[0] if isinstance(value, list) else value for key, value in world.items()}).shape
+    world = {key: value[0] if isinstance(value, list) else value for key, value in game["instance"].items()}
+    shape = build(**world).shape
     whole = [order(shape, sizes.fixed, sizes.fixed * delay) for delay in sizes.delays]
     return slope(np.array(sizes.delays, dtype=np.float64), np.array(whole))
 

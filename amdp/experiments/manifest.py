@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from amdp import options
+from amdp.errors import InvalidInput
 from amdp.experiments.pairing import Skipped
 from amdp.experiments.settings import GameSettings, LearnerSettings, canonical, plain
 from amdp.experiments.spec import LARGEST_SPEC, Spec
@@ -40,6 +41,8 @@ def dump(spec: Spec) -> bytes:
 def load(folder: str | PathLike[str]) -> Spec:
     """The spec of a folder of results; without a manifest that fits its spec.toml, that is read anew."""
     file = Path(folder) / "spec.toml"
+    if not file.exists():
+        raise InvalidInput(f"{folder} has no spec.toml; give a folder that `amdp compare` wrote")
     text = _text(file)
     content = _content(file, text)
     return (_spec_of(content, text) if content else None) or Spec.load(file)

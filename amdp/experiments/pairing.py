@@ -1,12 +1,11 @@
 """Which learners of a spec play which games, and which pairings cannot work."""
 
 from collections.abc import Iterable
-from itertools import product
 from typing import Any, NamedTuple
 
 from amdp.errors import AmdpError, SpecError
+from amdp.experiments.building import entered, game_of
 from amdp.experiments.entries import Entry
-from amdp.experiments.match import entered, game_of
 from amdp.experiments.settings import GameSettings, LearnerSettings
 from amdp.experiments.tuning import Tune
 from amdp.game.games import Game
@@ -24,28 +23,31 @@ class Skipped(NamedTuple):
 def pairings(
     games: list[Entry[GameSettings]], learners: list[Entry[LearnerSettings]], tune: Tune | None, seed: int
 ) -> tuple[list[tuple[str, str]], list[Skipped]]:
-    """Labels of those that play each other, and those that cannot; each pairing is arranged once to find out."""
+    """Labels of those that play each other, and those that cannot; each pairing is arranged once to find out.
+
+    Where a game is tuned in shorter ones, the pairing must work there, too.
+    """
     _require_labels(games, learners, "learners")
     _require_labels(learners, games, "games")
     pairs, skipped = [], []
     paired: set[int] = set()  # ids of the entries that have a run
     refusals: dict[int, tuple[Skipped, AmdpError]] = {}  # the first of each entry
-    built: dict[str, list[Game] | AmdpError] = {}
-    for game, learner in product(games, learners):
-        if not game.wants(learner) or not learner.wants(game):
-            continue
-        if game.label not in built:
-            built = {game.label: _games(game.settings, tune, seed)}  # one at a time: a game may be large
-        games_or_refusal = built[game.label]
-        refusal = games_or_refusal if isinstance(games_or_refusal, AmdpError) else _refusal(games_or_refusal, learner)
-        if refusal is None:
-            pairs.append((game.label, learner.label))
-            paired |= {id(game), id(learner)}
-            continue
-        _require_unasked(game, learner, refusal)
-        skipped.append(Skipped(game.label, learner.label, str(refusal)))
-        refusals.setdefault(id(game), (skipped[-1], refusal))
-        refusals.setdefault(id(learner), (skipped[-1], refusal))
+    for game in games:
+        shorter = [tune.shortened(game.settings)] if tune else []
+        lengths = [game.settings, *(settings for settings in shorter if settings != game.settings)]
+        built = [game_of(settings, seed, game.point.blaming) for settings in lengths]
+        for learner in learners:
+            if not game.wants(learner) or not learner.wants(game):
+                continue
+            refusal = _refusal(built, learner)
+            if refusal is None:
+                pairs.append((game.label, learner.label))
+                paired |= {id(game), id(learner)}
+                continue
+            _require_unasked(game, learner, refusal)
+            skipped.append(Skipped(game.label, learner.label, str(refusal)))
+            refusals.setdefault(id(game), (skipped[-1], refusal))
+            refusals.setdefault(id(learner), (skipped[-1], refusal))
     everyone: list[Entry[Any]] = [*games, *learners]
     for entry in everyone:
         if id(entry) not in paired:
@@ -61,15 +63,6 @@ def _require_labels(entries: Iterable[Entry[Any]], others: Iterable[Entry[Any]],
             if label not in known:
                 message = f"{label!r}; {suggestion(label, known)}known labels: {', '.join(known)}"
                 raise SpecError(message, f"{entry.point.path}.{key}[{i}]")
-
-
-def _games(settings: GameSettings, tune: Tune | None, seed: int) -> list[Game] | AmdpError:
-    """The game, and where it is tuned in shorter ones, one of them; or why it cannot be built."""
-    shorter = tune.shortened(settings) if tune else settings
-    try:
-        return [game_of(length, seed) for length in ([settings] if shorter == settings else [settings, shorter])]
-    except AmdpError as problem:
-        return problem
 
 
 def _refusal(games: list[Game], learner: Entry[LearnerSettings]) -> AmdpError | None:

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from math import inf
 from typing import Self
 
@@ -29,9 +30,9 @@ class Row:
     learner: str
     role: Role
     all: int = 0
-    done: int = 0
+    done: float = 0  # runs; those under way count in part where that is known
     failed: int = 0
-    timed: int = 0  # of those done, the ones that did not fail
+    timed: float = 0  # of those done, the ones that did not fail
     rounds: int = 0
     seconds: float = 0.0  # of the workers
     best: float = inf
@@ -53,21 +54,15 @@ class Row:
         self.seconds += float(record.made["seconds"])
         self.best, self.worst = min(self.best, record.final_regret), max(self.worst, record.final_regret)
 
-    def speed(self, playing: list[Playing]) -> float | None:
+    def including(self, run: Playing) -> "Row":
+        """The row after a part of one more run."""
+        rounds, seconds = self.rounds + run.rounds, self.seconds + run.seconds
+        return replace(self, done=self.done + run.share, timed=self.timed + run.share, rounds=rounds, seconds=seconds)
+
+    @property
+    def speed(self) -> float:
         """Rounds a second of one worker."""
-        seconds = self.seconds + sum(run.seconds for run in playing)
-        rounds = self.rounds + sum(run.rounds for run in playing)
-        return rounds / seconds if seconds > 0 and rounds else None
-
-    def each(self, playing: list[Playing]) -> float | None:
-        """Seconds of a worker that one run takes; None if nobody can know yet."""
-        under_way = [run for run in playing if run.rounds]
-        runs = self.timed + sum(run.share for run in under_way)
-        return (self.seconds + sum(run.seconds for run in under_way)) / runs if runs else None
-
-    def left(self, playing: list[Playing], each: float) -> float:
-        """Seconds of a worker that its unfinished runs will still take."""
-        return max(0.0, (self.all - self.done - sum(run.share for run in playing)) * each)
+        return self.rounds / self.seconds if self.seconds else 0.0
 
 
 @dataclass
@@ -107,12 +102,7 @@ class Tally:
     @property
     def done(self) -> int:
         """The number of runs that are stored, failed ones included."""
-        return sum(row.done for row in self.rows)
-
-    @property
-    def failed(self) -> int:
-        """The number of runs that failed."""
-        return sum(row.failed for row in self.rows)
+        return int(sum(row.done for row in self.rows))
 
     @property
     def elapsed(self) -> float:
@@ -120,46 +110,43 @@ class Tally:
         return time.monotonic() - self.began
 
     @property
-    def speed(self) -> float:
-        """Rounds a second of all workers, those of unfinished runs included."""
-        seconds = sum(row.seconds for row in self.rows) + sum(run.seconds for run in self.playing)
-        rounds = sum(row.rounds for row in self.rows) + sum(run.rounds for run in self.playing)
-        return rounds / seconds * self._busy if seconds else 0.0
+    def rows_now(self) -> list[Row]:
+        """The rows with the runs that are under way."""
+        rows = list(self.rows)
+        for run in self.playing:
+            rows[run.row] = rows[run.row].including(run)
+        return rows
 
     @property
-    def by_row(self) -> dict[int, list[Playing]]:
-        """The runs that are under way, by their row."""
-        by_row: dict[int, list[Playing]] = {}
-        for run in self.playing:
-            by_row.setdefault(run.row, []).append(run)
-        return by_row
+    def busy(self) -> float:
+        """The number of workers that were busy, on average."""
+        return (self.worked + sum(run.seconds for run in self.playing)) / self.elapsed
+
+    @property
+    def speed(self) -> float:
+        """Rounds a second of all workers, those of unfinished runs included."""
+        rows = self.rows_now
+        seconds = sum(row.seconds for row in rows)
+        return sum(row.rounds for row in rows) / seconds * self.busy if seconds else 0.0
 
     def lefts(self) -> list[float | None]:
         """Seconds of the clock that each row's unfinished runs will take, were they the only ones; None: not known yet.
 
         A row of which nothing is known is as slow as the others on average.
         """
-        playing, busy = self.by_row, self._busy
-        paces = [row.each(playing.get(i, [])) for i, row in enumerate(self.rows)]
+        rows, busy = self.rows_now, self.busy
+        paces = [row.seconds / row.timed if row.timed else None for row in rows]
         known = [pace for pace in paces if pace is not None]
         if not known or not busy:
-            return [0.0 if row.done == row.all else None for row in self.rows]
+            return [0.0 if row.done == row.all else None for row in rows]
         usual = sum(known) / len(known)
-        return [
-            row.left(playing.get(i, []), pace or usual) / busy
-            for i, (row, pace) in enumerate(zip(self.rows, paces, strict=True))
-        ]
+        return [(row.all - row.done) * (pace or usual) / busy for row, pace in zip(rows, paces, strict=True)]
 
     @property
     def all_left(self) -> float | None:
         """Seconds of the clock until all runs are done; None if nothing is known of any."""
         each = self.lefts()
         return None if None in each else sum(seconds for seconds in each if seconds is not None)
-
-    @property
-    def _busy(self) -> float:
-        """The number of workers that were busy, on average."""
-        return (self.worked + sum(run.seconds for run in self.playing)) / self.elapsed
 
 
 class Watcher:
@@ -186,11 +173,9 @@ class Lines(Watcher):
         self._shown, self._when = -1, time.monotonic()
 
     def note(self, text: str) -> None:
-        """Print a line of text."""
         self._console.print(text, markup=False, highlight=False, soft_wrap=True)
 
     def show(self, tally: Tally) -> None:
-        """Print the progress as one line, if that is due."""
         tenth = tally.done * MOST_LINES // tally.all if tally.all else 0
         if tenth != self._shown or time.monotonic() - self._when >= LINE_SECONDS:
             self._shown, self._when = tenth, time.monotonic()
@@ -212,11 +197,9 @@ class LiveTable(Watcher):
         self._live.stop()
 
     def note(self, text: str) -> None:
-        """Print a line of text above the table."""
         self._live.console.print(text, markup=False, highlight=False)
 
     def show(self, tally: Tally) -> None:
-        """Draw the table anew, if the last drawing is old enough."""
         if time.monotonic() - self._when >= REFRESH_SECONDS:
             self._when = time.monotonic()
             self._live.update(table(tally, self._live.console.height - OTHER_LINES), refresh=True)
@@ -232,13 +215,13 @@ def watcher(console: Console, quiet: bool = False) -> Watcher:
 def sentence(tally: Tally) -> str:
     """The progress in one line."""
     parts = [f"{tally.done} of {tally.all} runs"]
-    if tally.failed:
-        parts.append(f"{tally.failed} failed")
+    if failed := sum(row.failed for row in tally.rows):
+        parts.append(f"{failed} failed")
     if tally.waiting:
         parts.append(f"{tally.waiting} played by another runner")
     if tally.done < tally.all:
         parts.append(f"{tally.speed:.3g} rounds a second")
-        parts.append(f"{duration(tally.all_left)} left")
+        parts.append(f"{_duration(tally.all_left)} left")
     return ", ".join(parts)
 
 
@@ -250,32 +233,19 @@ def table(tally: Tally, height: int) -> Table:
     for heading in ("runs", "failed", "rounds/s", "left", "best", "worst"):
         drawn.add_column(heading, justify="right", no_wrap=True)
     shown = sorted(range(len(tally.rows)), key=lambda i: tally.rows[i].done == tally.rows[i].all)[: max(1, height)]
-    playing, left = tally.by_row, tally.lefts()
+    now, left = tally.rows_now, tally.lefts()
     for i in sorted(shown):
-        drawn.add_row(*map(Text, _cells(tally.rows[i], playing.get(i, []), left[i])))
+        drawn.add_row(*map(Text, _cells(tally.rows[i], now[i].speed, left[i])))
     if len(shown) < len(tally.rows):
         drawn.add_row(f"and {len(tally.rows) - len(shown)} more")
     return drawn
 
 
-def duration(seconds: float | None) -> str:
-    """Seconds as text, such as 1:02:03, or 45 s."""
-    if seconds is None:
-        return "?"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}" if minutes else f"{rest} s"
+def _duration(seconds: float | None) -> str:
+    return "?" if seconds is None else str(timedelta(seconds=round(seconds)))
 
 
-def _cells(row: Row, playing: list[Playing], left: float | None) -> list[str]:
-    speed = row.speed(playing)
+def _cells(row: Row, speed: float, left: float | None) -> list[str]:
     regrets = [f"{value:.4g}" if row.timed else "" for value in (row.best, row.worst)]
-    return [
-        row.game,
-        row.name,
-        f"{row.done}/{row.all}",
-        str(row.failed or ""),
-        f"{speed:.3g}" if speed else "",
-        duration(left) if row.done < row.all else "",
-        *regrets,
-    ]
+    runs, time_left = f"{row.done:.0f}/{row.all}", _duration(left) if row.done < row.all else ""
+    return [row.game, row.name, runs, str(row.failed or ""), f"{speed:.3g}" if speed else "", time_left, *regrets]

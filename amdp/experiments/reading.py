@@ -58,11 +58,7 @@ def line(path: str, value: Any) -> str:
 
 def whole(least: int, most: int | None = None) -> Reader:
     """The reader of a whole number within its ends."""
-    rule = (
-        f"it must be a whole number, at least {least}"
-        if most is None
-        else f"it must be a whole number, {least} .. {most}"
-    )
+    rule = f"it must be a whole number, {f'at least {least}' if most is None else f'{least} .. {most}'}"
 
     def read(path: str, value: Any) -> int:
         if type(value) is not int or value < least or (most is not None and value > most):

@@ -19,7 +19,7 @@ from amdp.experiments.engines import Engine
 from amdp.experiments.execution import git_revision, lost, versions
 from amdp.experiments.progress import Tally, Watcher
 from amdp.experiments.record import Record
-from amdp.experiments.spec import Planned, Role, Spec
+from amdp.experiments.spec import MOST_NAMED, Planned, Role, Spec
 from amdp.experiments.storage import Store
 from amdp.text import quoted
 
@@ -27,7 +27,6 @@ ATTEMPTS = 3  # of a run whose workers end
 READING_INTERVAL = 1.0  # seconds between two pictures while stored runs are read
 POLL_INTERVAL = 0.25  # seconds without an answer after which the runner looks at claims, progress and stop
 SHARD = re.compile(r"\d{1,9}/\d{1,9}")
-MOST_NAMED = 10  # failures and files that notes name one by one
 
 
 @dataclass(frozen=True)
@@ -90,9 +89,8 @@ def run(
     """
     mine, asked_to_stop = shard or Shard(), stop or Event()
     with watcher or Watcher() as shown, engine:
-        replaced = store.prepare(
-            spec.titled, manifest.dump(spec)
-        )  # an engine that cannot be had leaves the folder as it was
+        # Here, since an engine that cannot be had leaves the folder as it was.
+        replaced = store.prepare(spec.titled, manifest.dump(spec))
         for note in (*spec.notes, *_folder_notes(spec, store, replaced)):
             shown.note(note)
         session = _Session(store, engine, shown, retry_failed, attempts, asked_to_stop)
@@ -106,9 +104,8 @@ def run(
                     shown.note(f"a tie: all multipliers of {learner} in {game} did alike; the nearest to 1 is taken")
             session.play(mine.take(tuned or []))
     if tuned is None and not asked_to_stop.is_set():
-        session.outcome.tuning = sum(
-            store.final_regret(planned.id) is None for planned in spec.first() if planned.role is Role.TUNING
-        )
+        tries = [planned for planned in spec.first() if planned.role is Role.TUNING]
+        session.outcome.tuning = sum(store.find(planned.id) is None for planned in tries)
     return session.outcome
 
 
@@ -139,7 +136,7 @@ class _Session:
         self._under_way: dict[Future[Record], Planned] = {}
         self._losses: Counter[str] = Counter()
         self._tried: set[str] = set()  # failed before, and to be tried once more
-        self._counted: set[str] = set()  # a tuned run may be that of theory, which was found or played before
+        self._counted: set[str] = set()  # ids of runs that are done
         self._other_versions: set[str] = set()  # of packages; noted already
         for note in engine.notes:
             watcher.note(note)
@@ -163,14 +160,16 @@ class _Session:
 
     def _sort(self, runs: Iterable[Planned]) -> None:
         """Put each run among those that are stored or those to do."""
-        unique = list({planned.id: planned for planned in reversed(list(runs))}.values())[::-1]
+        # A tuned run may be that of theory, which was found or played before.
+        new = [planned for planned in reversed(list(runs)) if planned.id not in self._counted]
+        unique = list({planned.id: planned for planned in new}.values())[::-1]
         self._tally.expect(unique)
         looked = time.monotonic()
         for planned in unique:
             record = self._store.find(planned.id)
             if record is None:
                 self._todo.append(planned)
-            elif record.failure and self._retry_failed and planned.id not in self._counted:
+            elif record.failure and self._retry_failed:
                 self._tried.add(planned.id)
                 self._todo.append(planned)
             else:
@@ -195,7 +194,13 @@ class _Session:
                 self._store.release(planned.id)
                 self._found(planned, record)
                 continue
-            self._under_way[self._engine.submit(planned.settings, self._tally.place(planned))] = planned
+            try:
+                future = self._engine.submit(planned.settings, self._tally.place(planned))
+            except BaseException:
+                self._todo.appendleft(planned)
+                self._store.release(planned.id)
+                raise
+            self._under_way[future] = planned
 
     def _wait(self) -> list[tuple[Planned, Future[Record]]]:
         """Runs that have ended; without any, what others have claimed is looked at again."""
@@ -228,14 +233,11 @@ class _Session:
         self._losses[planned.id] += self._engine.began(future)
         if self._losses[planned.id] < self._attempts:
             return None
-        reason = (
-            f"its worker ended {self._attempts} times without an answer: killed, out of memory, or a solver crashed"
-        )
-        return lost(planned.settings, "WorkerLost", reason)
+        reason = "without an answer: killed, out of memory, or a solver crashed"
+        return lost(planned.settings, "WorkerLost", f"its worker ended {self._attempts} times {reason}")
 
     def _found(self, planned: Planned, record: Record) -> None:
-        if planned.id not in self._counted:
-            self.outcome.found += 1
+        self.outcome.found += 1
         self._count(planned, record, here=False)
         theirs = {**record.made["versions"], "revision": record.made.get("git")}
         ours = {**versions(), "revision": git_revision()}
@@ -247,9 +249,8 @@ class _Session:
 
     def _count(self, planned: Planned, record: Record, here: bool) -> None:
         self._tally.count(planned, record, here)
-        known = planned.id in self._counted
         self._counted.add(planned.id)
-        if record.failure and not known:
+        if record.failure:
             self.outcome.failed.append(planned.id)
             if len(self.outcome.failed) <= MOST_NAMED:
                 named = f"{planned.learner} in {planned.game}, seed {planned.settings.seed}"

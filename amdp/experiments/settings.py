@@ -11,10 +11,11 @@ from typing import Any, Self
 
 from amdp.arrays import require_positive, require_whole
 from amdp.errors import InvalidInput
+from amdp.game.games import MOST_ROUNDS, require_feedback
 from amdp.text import quoted
 
 FORMAT = 1  # of what is hashed: a change makes all runs new ones
-HUGE = 2**62
+CHECKPOINTS = 50  # about so many, evenly spaced in the logarithm
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,8 @@ class GameSettings:
         if (self.episodes is None) == (self.steps is None):
             raise InvalidInput("give either episodes or steps: rounds that start anew, or one unbroken stream")
         name, value = ("steps", self.steps) if self.episodes is None else ("episodes", self.episodes)
-        require_whole(name, value, 1, HUGE)
-        if self.feedback not in (None, "bandit", "full"):
-            raise InvalidInput(f"{self.feedback!r}; give 'bandit' or 'full', or leave it to the learners", "feedback")
+        require_whole(name, value, 1, MOST_ROUNDS)
+        require_feedback(self.feedback)
         require_positive("radius_scale", self.radius_scale)
 
     @classmethod
@@ -105,11 +105,11 @@ class RunSettings:
     game: GameSettings
     learner: LearnerSettings
     seed: int
-    checkpoints: int = 50  # about so many, evenly spaced in the logarithm
+    checkpoints: int = CHECKPOINTS
 
     def __post_init__(self) -> None:
-        require_whole("seed", self.seed, 0, HUGE)
-        require_whole("checkpoints", self.checkpoints, 2, HUGE)
+        require_whole("seed", self.seed, 0, MOST_ROUNDS)
+        require_whole("checkpoints", self.checkpoints, 2, MOST_ROUNDS)
 
     @cached_property
     def id(self) -> str:

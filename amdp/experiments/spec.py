@@ -31,13 +31,12 @@ from amdp.errors import SpecError
 from amdp.experiments import reading
 from amdp.experiments.entries import DEFAULTS, read_games, read_learners
 from amdp.experiments.pairing import Skipped, pairings
-from amdp.experiments.settings import GameSettings, LearnerSettings, RunSettings
+from amdp.experiments.settings import CHECKPOINTS, GameSettings, LearnerSettings, RunSettings
 from amdp.experiments.tuning import MOST_SEEDS, SEEDS_BEGIN, Tune
 from amdp.regular_files import read_text
 
-CHECKPOINTS = 50
 MOST_CHECKPOINTS = 100_000
-MOST_NAMED = 10  # skipped pairings that a note names one by one
+MOST_NAMED = 10  # skipped pairings, failures and files that notes name one by one
 LARGEST_SPEC = 2**24  # bytes; more is not a spec, but a wrong file
 TUNING_CHECKPOINTS = 2  # of a try only the last one counts
 
@@ -107,18 +106,18 @@ class Spec:
 
     @classmethod
     def _read(cls, content: dict[str, Any], text: str, name: str, folder: str) -> Self:
-        given = reading.table("", content, KEYS, ("games", "learners"))
-        seeds, defaults, tune = given.get("seeds", (1,)), given.get("defaults", {}), given.get("tune")
-        games = read_games(given["games"], defaults, seeds[0], folder)
-        learners = read_learners(given["learners"], defaults)
+        tables = reading.table("", content, KEYS, ("games", "learners"))
+        seeds, defaults, tune = tables.get("seeds", (1,)), tables.get("defaults", {}), tables.get("tune")
+        games = read_games(tables["games"], defaults, folder)
+        learners = read_learners(tables["learners"], defaults)
         if tune:
             tune.require_products({entry.label: entry.settings.multiplier for entry in learners})
         pairs, skipped = pairings(games, learners, tune, seeds[0])
         return cls(
-            given.get("title") or reading.line("title", Path(name).stem),
+            tables.get("title") or reading.line("title", Path(name).stem),
             text,
             seeds,
-            given.get("checkpoints", CHECKPOINTS),
+            tables.get("checkpoints", CHECKPOINTS),
             {entry.label: entry.settings for entry in games},
             {entry.label: entry.settings for entry in learners},
             tuple(pairs),
@@ -210,10 +209,10 @@ def _seeds(path: str, value: Any) -> tuple[int, ...]:
         return seeds
     if not isinstance(value, dict):
         return tuple(range(1, 1 + reading.whole(1, MOST_SEEDS)(path, value)))
-    given = reading.table(path, value, {"first": one_seed, "count": reading.whole(1, MOST_SEEDS)}, ["count"])
-    first = given.get("first", 1)
-    reading.whole(1, SEEDS_BEGIN - first)(f"{path}.count", given["count"])
-    return tuple(range(first, first + given["count"]))
+    table = reading.table(path, value, {"first": one_seed, "count": reading.whole(1, MOST_SEEDS)}, ["count"])
+    first = table.get("first", 1)
+    reading.whole(1, SEEDS_BEGIN - first)(f"{path}.count", table["count"])
+    return tuple(range(first, first + table["count"]))
 
 
 def _defaults(path: str, value: Any) -> dict[str, Any]:

@@ -35,6 +35,7 @@ class Store:
 
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
+        self.spec, self.plan = self.folder / "spec.toml", self.folder / "plan.json"
         self.broken: dict[Path, str] = {}
         self._claims: int | None = None
 
@@ -49,16 +50,6 @@ class Store:
         if self._claims is not None:
             os.close(self._claims)
         self._claims = None
-
-    @property
-    def spec(self) -> Path:
-        """Where the spec is kept."""
-        return self.folder / "spec.toml"
-
-    @property
-    def plan(self) -> Path:
-        """Where its plan is kept."""
-        return self.folder / "plan.json"
 
     def file(self, run: str) -> Path:
         """Where a run's record is or will be."""
@@ -130,11 +121,6 @@ class Store:
         """How many sound runs there are besides the known ones; files that are none are named in `broken`."""
         return sum(self.find(run) is not None for run in self.ids() if run not in known)
 
-    def final_regret(self, run: str) -> float | None:
-        """The regret of a stored run, infinite if it failed; None if it is not there."""
-        record = self.find(run)
-        return record.final_regret if record else None
-
     def final_paid(self, run: str) -> float | None:
         """The loss incurred in a stored run, infinite if it failed; None if it is not there."""
         record = self.find(run)
@@ -201,6 +187,5 @@ def _clear(file: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        raise InvalidInput(
-            f"{file} cannot be written: {problem.strerror}; what was written before is kept"
-        ) from problem
+        reason = f"{problem.strerror}; what was written before is kept"
+        raise InvalidInput(f"{file} cannot be written: {reason}") from problem

@@ -6,8 +6,8 @@ from math import inf, log
 from typing import Any, Self
 
 from amdp.experiments import reading
-from amdp.experiments.match import build_delays
 from amdp.experiments.settings import GameSettings
+from amdp.game.games import find_delays
 
 SEEDS_BEGIN = 2**32  # those of a spec are below: no game is both tried and evaluated
 MOST_SEEDS = 100_000
@@ -30,9 +30,9 @@ class Tune:
     @classmethod
     def read(cls, path: str, value: Any) -> Self:
         """The block `[tune]` of a spec."""
-        given = reading.table(path, value, KEYS, ["multipliers"])
-        seeds = range(SEEDS_BEGIN, SEEDS_BEGIN + given.get("seeds", SEEDS))
-        return cls(given["multipliers"], tuple(seeds), given.get("rounds"))
+        table = reading.table(path, value, KEYS, ["multipliers"])
+        seeds = range(SEEDS_BEGIN, SEEDS_BEGIN + table.get("seeds", SEEDS))
+        return cls(table["multipliers"], tuple(seeds), table.get("rounds"))
 
     def shortened(self, game: GameSettings) -> GameSettings:
         """The game of the tries."""
@@ -42,7 +42,7 @@ class Tune:
 
     def learns_nothing(self, game: GameSettings) -> bool:
         """Whether the losses of a try are told after its end, on average."""
-        delays = build_delays(self.shortened(game), self.seeds[0])
+        delays = find_delays(game.delay, self.shortened(game).length, self.seeds[0], stream=game.steps is not None)
         return delays is not None and delays.total >= len(delays) ** 2
 
     def require_products(self, learners: Mapping[str, float]) -> None:

@@ -19,12 +19,12 @@ from amdp.experiments.storage import Store
 from amdp.report.figures import Look, Picture, pictures_of
 from amdp.report.markup import Table, comma_separated, latex, markdown
 from amdp.report.page import Chapter, compose
-from amdp.report.results import Contest, Results
+from amdp.report.results import Contest, StoredRuns
 from amdp.report.statistics import MeanBand, MedianBand
 from amdp.report.tables import every_curve, every_run, gaps, of_contest, settings, tries
 from amdp.text import encoded
 
-__all__ = ["Look", "MeanBand", "MedianBand", "Results", "Written", "write", "write_results"]
+__all__ = ["Look", "MeanBand", "MedianBand", "StoredRuns", "Written", "write", "write_runs"]
 
 MAX_FILE_LABEL = 60  # letters of a label in the name of a file
 
@@ -40,10 +40,10 @@ class Written:
 
 def write(spec: Spec, store: Store, folder: str | Path, look: Look | None = None) -> Written:
     """Write the report of the stored runs of a spec; the same runs give the same bytes."""
-    return write_results(Results.gather(spec, store), folder, look)
+    return write_runs(StoredRuns.gather(spec, store), folder, look)
 
 
-def write_results(results: Results, folder: str | Path, look: Look | None = None) -> Written:
+def write_runs(results: StoredRuns, folder: str | Path, look: Look | None = None) -> Written:
     """Write FOLDER/index.html, with figures and tables as files beside it."""
     look, folder = look or Look(), Path(folder)
     try:
@@ -52,7 +52,7 @@ def write_results(results: Results, folder: str | Path, look: Look | None = None
         raise InvalidInput(f"{folder} cannot be written: {problem.strerror or problem}") from problem
 
 
-def _write(results: Results, folder: Path, look: Look) -> Written:
+def _write(results: StoredRuns, folder: Path, look: Look) -> Written:
     for room in ("figures", "tables"):
         (folder / room).mkdir(parents=True, exist_ok=True)
     figures: list[Path] = []

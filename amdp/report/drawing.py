@@ -4,7 +4,7 @@ The colors are those of Okabe and Ito, which color-blind readers can distinguish
 """
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -90,14 +90,13 @@ class Keys:
         lengths = [max(map(len, part), default=0) for part in (list(keys)[:half], list(keys)[half:])]
         columns = 2 if sum(lengths) <= MAX_TWO_LABELS and len(keys) > 1 else 1
         below = axes.transAxes + ScaledTranslation(0.0, -MARGINS["bottom"], figure.dpi_scale_trans)
-        place: dict[str, Any] = {
-            "loc": "upper center",
-            "bbox_to_anchor": (0.5, 0.0),
-            "bbox_transform": below,
-            "borderaxespad": 0.0,
-        }
+        place: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, 0.0), "bbox_transform": below}
+        place |= {"borderaxespad": 0.0}
         look: dict[str, Any] = {"frameon": False, "ncols": columns, "columnspacing": 1.2, "handlelength": 2.8}
-        _write(axes.legend(keys.values(), ["-"] * len(keys), **place, **look).get_texts(), list(keys))
+        texts = axes.legend(keys.values(), ["-"] * len(keys), **place, **look).get_texts()
+        for text, label in zip(texts, keys, strict=True):  # literally: no formulas at dollars, no hiding at underscores
+            text.set_parse_math(False)
+            text.set_text(label)
         return LEGEND_LINE * -(-len(keys) // columns) + 0.08
 
 
@@ -113,10 +112,13 @@ def style() -> Iterator[None]:
         yield
 
 
-def grouped(contest: Contest) -> list[list[tuple[Pen, Series]]]:
+Group = list[tuple[Pen, Series]]
+
+
+def grouped(contest: Contest) -> list[Group]:
     """The series with their pens, in groups of as many learners as there are colors."""
     places = {label: place for place, label in enumerate(dict.fromkeys(series.learner for series in contest.series))}
-    groups: dict[int, list[tuple[Pen, Series]]] = {}
+    groups: dict[int, Group] = {}
     for series in contest.series:
         if contest.tuned_as_theory(series):
             continue  # the same runs would be drawn twice
@@ -125,17 +127,17 @@ def grouped(contest: Contest) -> list[list[tuple[Pen, Series]]]:
     return list(groups.values())
 
 
-def panels_of(contest: Contest, **options: str) -> "tuple[Figure, list[tuple[Axes, Keys, list[tuple[Pen, Series]]]]]":
+def panels_of(contest: Contest) -> "tuple[Figure, list[tuple[Axes, Keys, Group]]]":
     """A figure with axes and a legend for each group, one below the other."""
     from matplotlib.figure import Figure
 
     groups = grouped(contest)
     figure = Figure(figsize=(WIDTH, HEIGHT * len(groups)))
-    panels = figure.subplots(len(groups), squeeze=False, subplot_kw=options)[:, 0]
+    panels = figure.subplots(len(groups), squeeze=False)[:, 0]
     return figure, [(axes, Keys(), group) for axes, group in zip(panels, groups, strict=True)]
 
 
-def finish(figure: "Figure", panels: "list[tuple[Axes, Keys, list[tuple[Pen, Series]]]]") -> "Figure":
+def finish(figure: "Figure", panels: "list[tuple[Axes, Keys, Group]]") -> "Figure":
     """Draw legends below the axes, with margins in inches: much faster than constrained layout."""
     heights = [HEIGHT + keys.show(axes, figure) for axes, keys, _ in panels]
     figure.set_figheight(sum(heights))
@@ -188,10 +190,3 @@ def label_of(text: str) -> str:
     plain = "".join(letter if letter.isprintable() else " " for letter in text)
     half = MAX_LABEL // 2
     return plain if len(plain) <= MAX_LABEL else f"{plain[: MAX_LABEL - half - 1]}…{plain[-half:]}"
-
-
-def _write(texts: Sequence[Any], labels: Sequence[str]) -> None:
-    """Set labels literally: no formulas at dollar signs, no hiding at a leading underscore."""
-    for text, label in zip(texts, labels, strict=True):
-        text.set_parse_math(False)
-        text.set_text(label)

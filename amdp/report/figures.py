@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import BytesIO
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +18,7 @@ from amdp.report.drawing import (
     COLORS,
     GRAY,
     WIDTH,
+    Group,
     Keys,
     Pen,
     finish,
@@ -44,6 +45,8 @@ FORMATS: dict[str, dict[str, None]] = {  # and what a file says of its origin th
 }
 RESAMPLING_SEED = 2015
 CACHED_ESTIMATES = 1024  # the curves of a game are in several figures and tables
+
+Draw = Callable[["Axes", Keys, Group, Contest, "Look"], None]  # one panel of a figure
 
 
 @dataclass(frozen=True)
@@ -91,16 +94,17 @@ def pictures_of(contest: Contest, look: Look) -> Iterator[Picture]:
     registry.require("a figure", ("matplotlib",))
     if not contest.series:
         return
-    summary = _summary(contest, look)
+    finals = (f"{series.name} {look.of(series.low).value[-1]:.4g}" for series in contest.series)
+    summary = f"Final regret: {', '.join(finals)}."
     for name, kind in KINDS.items():
+        if not kind.suits(contest):
+            continue
         with style():
-            figure = kind.make(contest, look)
-            files = {} if figure is None else _rendered(figure, look.formats)
-        if files:
-            caption = f"{look.band.words.capitalize()}. {kind.caption}".strip()
-            words = f"{kind.title} in the game {contest.label}. {summary}"
-            wanted = {format: files[format] for format in look.formats}
-            yield Picture(name, kind.title, caption, words, files["svg"], wanted)
+            files = _rendered(kind.make(contest, look), look.formats)
+        caption = f"{look.band.words.capitalize()}. {kind.caption}".strip()
+        words = f"{kind.title} in the game {contest.label}. {summary}"
+        wanted = {format: files[format] for format in look.formats}
+        yield Picture(name, kind.title, caption, words, files["svg"], wanted)
 
 
 def _rendered(figure: "Figure", formats: Sequence[str]) -> dict[str, bytes]:
@@ -113,28 +117,15 @@ def _rendered(figure: "Figure", formats: Sequence[str]) -> dict[str, bytes]:
     return files
 
 
-def _summary(contest: Contest, look: Look) -> str:
-    return (
-        "Final regret: "
-        + ", ".join(f"{series.name} {look.of(series.low).value[-1]:.4g}" for series in contest.series)
-        + "."
-    )
-
-
-def _regret(contest: Contest, look: Look) -> "Figure":
-    figure, panels = panels_of(contest)
-    for axes, keys, group in panels:
-        for pen, series in group:
-            _curve(axes, keys, pen, label_of(series.name), series.played, series.low, look)
-            _regret_interval(axes, keys, pen, series)
-        axes.axhline(0.0, color=GRAY, linewidth=0.8)
-        lines = [look.of(series.low).value for _, series in group]
-        ends = [series.high.mean(axis=0) for _, series in group if series.open]
-        axes.set_ylim(*_view(axes, np.concatenate(lines + ends)))
-        axes.set(
-            xlabel=f"{contest.unit}s", ylabel="regret", xlim=(0, 1.02 * max(series.played[-1] for _, series in group))
-        )
-    return finish(figure, panels)
+def _regret(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look) -> None:
+    for pen, series in group:
+        _curve(axes, keys, pen, label_of(series.name), series.played, series.low, look)
+        _regret_interval(axes, keys, pen, series)
+    axes.axhline(0.0, color=GRAY, linewidth=0.8)
+    lines = [look.of(series.low).value for _, series in group]
+    ends = [series.high.mean(axis=0) for _, series in group if series.open]
+    axes.set_ylim(*_view(axes, np.concatenate(lines + ends)))
+    axes.set(xlim=(0, 1.02 * max(series.played[-1] for _, series in group)))
 
 
 def _view(axes: "Axes", shown: Floats) -> tuple[float, float]:
@@ -145,58 +136,57 @@ def _view(axes: "Axes", shown: Floats) -> tuple[float, float]:
     return max(low, float(finite.min()) - room), min(high, float(finite.max()) + room)
 
 
-def _loglog(contest: Contest, look: Look) -> "Figure | None":
-    if not _positive(contest):
-        return None
+def _loglog(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look) -> None:
+    axes.set(xscale="log")
+    centers = []
+    for pen, series in group:
+        slope = fitted_exponent(series.played, series.low, MeanBand(), resampling())
+        label = f"{label_of(series.name)}: {_slope(slope)}"
+        centers.append(_curve(axes, keys, pen, label, series.played, series.low, look))
+        _fit(axes, series, float(slope.value))
+    frame(axes, centers)
+    _references(axes, group[0][1].played, centers)
+    dotted = axes.plot([], [], color="black", linestyle=":", linewidth=1.1)
+    keys.marks["fit to the later half: slope, interval"] = dotted[0]
+    keys.marks[f"slopes {', '.join(map(str, REFERENCES))}"] = axes.plot([], [], color=GRAY, linewidth=0.8)[0]
+
+
+def _theory(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look) -> None:
+    axes.set(xscale="log")
+    shown = []
+    for pen, series in group:
+        shown.append(_curve(axes, keys, pen, label_of(series.name), series.played, series.low, look))
+        bound = series.bound.mean(axis=0)
+        single: dict[str, Any] = (
+            {"marker": "_", "markersize": 12.0, "markeredgewidth": 2.0} if np.isfinite(bound).sum() <= 1 else {}
+        )
+        if series.role == Role.THEORY:
+            axes.plot(series.played, bound, color=pen.color, linestyle=(0, (5, 2)), linewidth=1.2, **single)
+            shown.append(bound)
+    frame(axes, shown)
+    keys.marks["bound of theory, same color"] = axes.plot([], [], color=GRAY, linestyle=(0, (5, 2)))[0]
+
+
+def _seconds(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look) -> None:
+    axes.set(xscale="log", xlabel="seconds of the learner, without compiling and loading")
+    for pen, series in group:
+        _curve(axes, keys, pen, label_of(series.name), series.seconds.mean(axis=0)[1:], series.low[:, 1:], look)
+    axes.axhline(0.0, color=GRAY, linewidth=0.8)
+
+
+def _calls(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look) -> None:
+    axes.set(xscale="log", yscale="log", ylabel="oracle calls")
+    for pen, series in group:
+        if series.oracle_calls.any():
+            _curve(axes, keys, pen, label_of(series.name), series.played, series.oracle_calls, look)
+
+
+def _in_panels(draw: Draw, contest: Contest, look: Look) -> "Figure":
+    """A figure of curves over episodes or steps, with a panel for each group of learners."""
     figure, panels = panels_of(contest)
     for axes, keys, group in panels:
-        axes.set(xscale="log", xlabel=f"{contest.unit}s", ylabel="regret")
-        centers = []
-        for pen, series in group:
-            slope = fitted_exponent(series.played, series.low, MeanBand(), resampling())
-            centers.append(
-                _curve(axes, keys, pen, f"{label_of(series.name)}: {_slope(slope)}", series.played, series.low, look)
-            )
-            _fit(axes, series, float(slope.value))
-        frame(axes, centers)
-        _references(axes, group[0][1].played, centers)
-        keys.marks["fit to the later half: slope, interval"] = axes.plot(
-            [], [], color="black", linestyle=":", linewidth=1.1
-        )[0]
-        keys.marks[f"slopes {', '.join(map(str, REFERENCES))}"] = axes.plot([], [], color=GRAY, linewidth=0.8)[0]
-    return finish(figure, panels)
-
-
-def _theory(contest: Contest, look: Look) -> "Figure | None":
-    if not _positive(contest) or all(np.isnan(series.bound).all() for series in contest.series):
-        return None
-    figure, panels = panels_of(contest)
-    for axes, keys, group in panels:
-        axes.set(xscale="log", xlabel=f"{contest.unit}s", ylabel="regret")
-        shown = []
-        for pen, series in group:
-            shown.append(_curve(axes, keys, pen, label_of(series.name), series.played, series.low, look))
-            bound = series.bound.mean(axis=0)
-            lone: dict[str, Any] = (
-                {} if np.isfinite(bound).sum() > 1 else {"marker": "_", "markersize": 12.0, "markeredgewidth": 2.0}
-            )
-            if series.role == Role.THEORY:
-                axes.plot(series.played, bound, color=pen.color, linestyle=(0, (5, 2)), linewidth=1.2, **lone)
-                shown.append(bound)
-        frame(axes, shown)
-        keys.marks["bound of theory, same color"] = axes.plot([], [], color=GRAY, linestyle=(0, (5, 2)))[0]
-    return finish(figure, panels)
-
-
-def _seconds(contest: Contest, look: Look) -> "Figure | None":
-    if all(len(series.played) < 2 for series in contest.series):
-        return None
-    figure, panels = panels_of(contest)
-    for axes, keys, group in panels:
-        axes.set(xscale="log", xlabel="seconds of the learner, without compiling and loading", ylabel="regret")
-        for pen, series in group:
-            _curve(axes, keys, pen, label_of(series.name), series.seconds.mean(axis=0)[1:], series.low[:, 1:], look)
-        axes.axhline(0.0, color=GRAY, linewidth=0.8)
+        axes.set(xlabel=f"{contest.unit}s", ylabel="regret")
+        draw(axes, keys, group, contest, look)
     return finish(figure, panels)
 
 
@@ -207,7 +197,7 @@ def _pace(contest: Contest, look: Look) -> "Figure":
     figure = Figure(figsize=(WIDTH, 0.6 + 0.36 * count))
     axes = figure.subplots()
     for place, (pen, series) in enumerate(chain.from_iterable(grouped(contest))):
-        each = series.each(series.spent[:, :, :3].sum(axis=2))
+        each = series.each(series.of_learner)
         center = look.of(each[:, None])
         axes.plot(each, np.full(len(each), place), "|", color=pen.color, alpha=0.45, markersize=8, zorder=2)
         axes.plot([center.low[0], center.high[0]], [place, place], color=pen.color, linewidth=2.5, zorder=3)
@@ -223,39 +213,48 @@ def _pace(contest: Contest, look: Look) -> "Figure":
     return figure
 
 
-def _calls(contest: Contest, look: Look) -> "Figure | None":
-    """Calls of planning oracles; None if no learner has one."""
-    if not any(series.oracle_calls.any() for series in contest.series):
-        return None
-    figure, panels = panels_of(contest)
-    for axes, keys, group in panels:
-        axes.set(xscale="log", yscale="log", xlabel=f"{contest.unit}s", ylabel="oracle calls")
-        for pen, series in group:
-            if series.oracle_calls.any():
-                _curve(axes, keys, pen, label_of(series.name), series.played, series.oracle_calls, look)
-    return finish(figure, panels)
+def _has_positive_regret(contest: Contest) -> bool:
+    return any((series.low.mean(axis=0) > 0).any() for series in contest.series)
+
+
+def _has_bound(contest: Contest) -> bool:
+    return _has_positive_regret(contest) and not all(np.isnan(series.bound).all() for series in contest.series)
 
 
 class _Kind(NamedTuple):
     title: str
-    caption: str  # explains its marks
-    make: "Callable[[Contest, Look], Figure | None]"
+    make: "Callable[[Contest, Look], Figure]"
+    caption: str = ""  # explains its marks
+    suits: Callable[[Contest], bool] = lambda contest: True
 
 
 KINDS = {
-    "regret": _Kind("Regret", "", _regret),
+    "regret": _Kind("Regret", partial(_in_panels, _regret)),
     "loglog": _Kind(
         "Growth of the regret",
+        partial(_in_panels, _loglog),
         "In the legend: the exponent, the slope of the dotted line through the mean at the later half of the "
         "checkpoints, with its 95% interval over seeds.",
-        _loglog,
+        _has_positive_regret,
     ),
-    "theory": _Kind("Regret and theory", "Dashed: what theory allows the expected regret.", _theory),
+    "theory": _Kind(
+        "Regret and theory",
+        partial(_in_panels, _theory),
+        "Dashed: what theory allows the expected regret.",
+        _has_bound,
+    ),
     "seconds": _Kind(
-        "Regret against seconds", "Seconds of the learner alone, the mean at the same checkpoint.", _seconds
+        "Regret against seconds",
+        partial(_in_panels, _seconds),
+        "Seconds of the learner alone, the mean at the same checkpoint.",
+        lambda contest: any(len(series.played) > 1 for series in contest.series),
     ),
-    "pace": _Kind("Seconds", "Thin marks are single runs.", _pace),
-    "calls": _Kind("Oracle calls", "", _calls),
+    "pace": _Kind("Seconds", _pace, "Thin marks are single runs."),
+    "calls": _Kind(
+        "Oracle calls",
+        partial(_in_panels, _calls),
+        suits=lambda contest: any(series.oracle_calls.any() for series in contest.series),
+    ),
 }
 
 
@@ -314,18 +313,8 @@ def _references(axes: "Axes", played: Floats, centers: list[Floats]) -> None:
     for slope in REFERENCES:
         top = start * (ends[1] / ends[0]) ** float(slope)
         axes.plot(ends, [start, top], color=GRAY, linewidth=0.8, zorder=2)
-        place: dict[str, Any] = {
-            "xytext": (3, 0),
-            "textcoords": "offset points",
-            "va": "center",
-            "fontsize": 7.5,
-            "color": GRAY,
-        }
-        axes.annotate(str(slope), (ends[1], top), **place, annotation_clip=False)
-
-
-def _positive(contest: Contest) -> bool:
-    return any((series.low.mean(axis=0) > 0).any() for series in contest.series)
+        place: dict[str, Any] = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
+        axes.annotate(str(slope), (ends[1], top), **place, fontsize=7.5, color=GRAY, annotation_clip=False)
 
 
 def _slope(slope: Estimate) -> str:

@@ -63,23 +63,11 @@ def _in_markdown(text: str) -> str:
 def latex(table: Table) -> str:
     """A table environment; needs the packages `booktabs`, and `textcomp` where LaTeX is older than 2020."""
     align = "l" * table.texts + "r" * (len(table.columns) - table.texts)
-    rows = [" & ".join(map(_in_latex, row)) + r" \\" for row in table.rows]
-    return "\n".join(
-        [
-            r"\begin{table}",
-            r"\centering",
-            rf"\caption{{{_in_latex(f'{table.title}. {table.note}'.strip())}}}",
-            rf"\begin{{tabular}}{{{align}}}",
-            r"\toprule",
-            " & ".join(map(_in_latex, table.columns)) + r" \\",
-            r"\midrule",
-            *rows,
-            r"\bottomrule",
-            r"\end{tabular}",
-            r"\end{table}",
-            "",
-        ]
-    )
+    head, *rows = (" & ".join(map(_in_latex, row)) + r" \\" for row in (table.columns, *table.rows))
+    caption = _in_latex(f"{table.title}. {table.note}".strip())
+    begin = (r"\begin{table}", r"\centering", rf"\caption{{{caption}}}", rf"\begin{{tabular}}{{{align}}}", r"\toprule")
+    end = (r"\bottomrule", r"\end{tabular}", r"\end{table}", "")
+    return "\n".join([*begin, head, r"\midrule", *rows, *end])
 
 
 def _in_latex(text: str) -> str:

@@ -9,7 +9,7 @@ from string import Template
 
 from amdp.report.figures import Look, Picture
 from amdp.report.markup import Table, comma_separated
-from amdp.report.results import Contest, Results, count
+from amdp.report.results import Contest, StoredRuns
 from amdp.report.tables import every_curve, every_run, gaps, settings, tries, words_of
 from amdp.text import encoded
 
@@ -70,7 +70,7 @@ class _Section:
         return f'<li><a href="#{self.id}">{escape(self.title)}</a></li>'
 
 
-def compose(results: Results, chapters: list[Chapter], look: Look) -> str:
+def compose(results: StoredRuns, chapters: list[Chapter], look: Look) -> str:
     """The HTML of the page."""
     sections = list(_sections(results, chapters, look))
     return PAGE.substitute(
@@ -83,19 +83,16 @@ def compose(results: Results, chapters: list[Chapter], look: Look) -> str:
     )
 
 
-def progress(results: Results) -> str:
+def progress(results: StoredRuns) -> str:
     """The numbers of finished, failed and missing runs, in words."""
-    text = f"{count(entry for entry, _ in results.finished)} of {results.asked} runs"
-    if results.failed:
-        text += f"; {count(entry for entry, _ in results.failed)} failed"
-    if results.missing:
-        text += f"; {count(results.missing)} missing"
+    finished, *others = results.counts.items()
+    text = f"{finished[1]} of {results.asked} runs" + "".join(f"; {number} {word}" for word, number in others if number)
     if results.waiting:
         text += "; the runs with tuned multipliers follow when tuning is finished"
     return text
 
 
-def _summary(results: Results) -> str:
+def _summary(results: StoredRuns) -> str:
     games = [contest.label for contest in results.contests]
     learners = {series.learner for contest in results.contests for series in contest.series}
     return f"{_count(len(games), 'game')}, {_count(len(learners), 'learner')}; {progress(results)}."
@@ -105,7 +102,7 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _notice(results: Results) -> str:
+def _notice(results: StoredRuns) -> str:
     if not (results.failed or results.missing or results.waiting or results.broken):
         return ""
     return (
@@ -114,7 +111,7 @@ def _notice(results: Results) -> str:
     )
 
 
-def _sections(results: Results, chapters: list[Chapter], look: Look) -> Iterator[_Section]:
+def _sections(results: StoredRuns, chapters: list[Chapter], look: Look) -> Iterator[_Section]:
     for place, chapter in enumerate(chapters, 1):
         yield _Section(f"game-{place}", f"Game: {chapter.contest.label}", _chapter(chapter))
     yield _alone(settings(results))
@@ -188,7 +185,7 @@ def _download(table: Table) -> str:
     return f'<a download="{table.name}.csv" href="{source}">{table.name}.csv</a>'
 
 
-def _origin(results: Results) -> str:
+def _origin(results: StoredRuns) -> str:
     """The versions that the runs were played with, and how many runs each set of versions has."""
     made: dict[tuple[tuple[str, str], ...], int] = {}
     for record in {record.id: record for _, record in results.finished}.values():

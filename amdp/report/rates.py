@@ -11,8 +11,9 @@ import numpy as np
 
 from amdp.arrays import Floats
 from amdp.experiments.ladders import Ladder, slope
-from amdp.experiments.spec import Role, Spec
+from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
+from amdp.report.results import Series, StoredRuns
 from amdp.report.statistics import Estimate, MeanBand
 
 SEED = 20240  # of the bootstrap: the same runs, the same intervals
@@ -40,43 +41,32 @@ class LadderFit:
 
 def fit_ladders(spec: Spec, store: Store, ladders: Sequence[Ladder], band: MeanBand | None = None) -> list[LadderFit]:
     """The fit of each ladder to the runs that are stored."""
-    runs: dict[tuple[str, str], list[str]] = {}
-    for planned in spec.first():
-        if planned.role is Role.THEORY:
-            runs.setdefault((planned.game, planned.learner), []).append(planned.id)
-    return [_fit(ladder, runs, store, band or MeanBand()) for ladder in ladders]
+    runs = StoredRuns.gather(spec, store)
+    series = {(each.game, each.learner): each for contest in runs.contests for each in contest.series}
+    return [_fit(ladder, series, len(spec.seeds), band or MeanBand()) for ladder in ladders]
 
 
-def _fit(ladder: Ladder, runs: dict[tuple[str, str], list[str]], store: Store, band: MeanBand) -> LadderFit:
-    by_rung: dict[int, list[tuple[float, float, float]]] = {}
-    missing = 0
-    for rung in ladder.rungs:
-        for run in runs[ladder.label(rung), ladder.player]:
-            record = store.find(run)
-            if record is None or record.curve is None:
-                missing += 1
-                continue
-            curve = record.curve
-            rounds = curve.rounds[-1]
-            learner = sum(curve.spent[part][-1] for part in ("draw", "weigh", "learn"))
-            sums = curve.paid[-1] - curve.best[-1], learner / rounds, curve.oracle_calls[-1] / rounds
-            by_rung.setdefault(rung, []).append(sums)
+def _fit(ladder: Ladder, runs: dict[tuple[str, str], Series], seeds: int, band: MeanBand) -> LadderFit:
+    by_rung = {rung: runs[key] for rung in ladder.rungs if (key := (ladder.label(rung), ladder.player)) in runs}
     rungs = np.array(sorted(by_rung), dtype=np.float64)
-    samples = [np.array(by_rung[int(rung)]) for rung in rungs]
-    means = np.array([sample.mean(axis=0) for sample in samples]).reshape(len(rungs), 3)
+    samples = [by_rung[int(rung)] for rung in rungs]
+    regrets = [series.final for series in samples]
+    seconds, calls = (
+        np.array([(ends[:, -1] / series.rounds).mean() for ends, series in zip(sums, samples, strict=True)])
+        for sums in ([series.of_learner for series in samples], [series.oracle_calls for series in samples])
+    )
     rng = np.random.default_rng(SEED)
-    regrets = [sample[:, 0] for sample in samples]
     nothing = Estimate(*(np.full(1, np.nan) for _ in range(3)))
     return LadderFit(
         ladder,
         rungs,
-        means[:, 0],
+        np.array([regret.mean() for regret in regrets]),
         band.of(regrets[-1][:, None], rng) if regrets else nothing,
         _exponent(rungs, regrets, band, rng) if len(rungs) > 1 else nothing,
-        means[:, 1],
-        slope(rungs, means[:, 1]),
-        means[:, 2],
-        missing,
+        seconds,
+        slope(rungs, seconds),
+        calls,
+        seeds * len(ladder.rungs) - sum(map(len, regrets)),
     )
 
 

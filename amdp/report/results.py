@@ -1,10 +1,10 @@
 """The runs that a spec asks for, grouped by game, learner and tuning."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,6 +54,7 @@ class Series:
             return np.stack([_floats(getattr(curve, name), absent)[at] for curve, at in zip(curves, kept, strict=True)])
 
         paid = stack("paid")
+        calls, trials, rebuilds, spent, cpu = map(stack, ("oracle_calls", "trials", "rebuilds", "spent", "cpu"))
         return cls(
             first.game,
             first.learner,
@@ -65,11 +66,11 @@ class Series:
             paid - stack("best"),
             paid - stack("best_bound", -inf),
             stack("bound"),
-            stack("oracle_calls"),
-            stack("trials"),
-            stack("rebuilds"),
-            np.stack([_parts(curve.spent)[at] for curve, at in zip(curves, kept, strict=True)]),
-            np.stack([_parts(curve.cpu)[at] for curve, at in zip(curves, kept, strict=True)]),
+            calls,
+            trials,
+            rebuilds,
+            spent,
+            cpu,
             tuple(records),
         )
 
@@ -99,11 +100,21 @@ class Series:
         """Whether the comparator of some run is bounded, not found: the regret is an interval."""
         return bool((self.high - self.low > COMPARATOR_TOLERANCE * np.maximum(np.abs(self.paid), 1.0)).any())
 
+    @property
+    def rounds(self) -> NDArray[np.int64]:
+        """The rounds of each run `[i]`: episodes, steps, or epochs of a stream."""
+        return np.array([record.curve.rounds[-1] for record in self.records if record.curve])
+
     @cached_property
+    def of_learner(self) -> Floats:
+        """Seconds of the learner `[i, c]`."""
+        seconds: Floats = self.spent[:, :, :3].sum(axis=2)
+        return seconds
+
+    @property
     def seconds(self) -> Floats:
         """Seconds of the learner `[i, c]` since the first checkpoint, before which code is compiled and loaded."""
-        of_learner = self.spent[:, :, :3].sum(axis=2)
-        since: Floats = of_learner - of_learner[:, :1]
+        since: Floats = self.of_learner - self.of_learner[:, :1]
         return since
 
     def each(self, sums: Floats) -> Floats:
@@ -134,7 +145,7 @@ class Contest:
 
 
 @dataclass(frozen=True, eq=False)
-class Results:
+class StoredRuns:
     """All runs that a spec asks for: finished, failed and missing."""
 
     spec: Spec
@@ -151,9 +162,8 @@ class Results:
     def gather(cls, spec: Spec, store: Store) -> Self:
         """Read every stored run once, and group those that the spec asks for."""
         records = {record.id: record for record in store.records()}
-        planned = list(spec.first())
         second = spec.second(lambda id: records[id].final_paid if id in records else None)
-        planned += second or []
+        planned = spec.first() + (second or [])
         there = [(entry, records[entry.id]) for entry in planned if entry.id in records]
         finished = [(entry, record) for entry, record in there if record.curve]
         return cls(
@@ -167,6 +177,12 @@ class Results:
             len(records.keys() - {entry.id for entry in planned}),
             sorted(file.relative_to(store.folder).as_posix() for file in store.broken),
         )
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The numbers of finished, failed and missing runs."""
+        finished, failed = ([entry for entry, _ in part] for part in (self.finished, self.failed))
+        return {"finished": count(finished), "failed": count(failed), "missing": count(self.missing)}
 
     @property
     def asked(self) -> int:
@@ -207,9 +223,8 @@ def _series(runs: Iterable[tuple[Planned, Record]]) -> list[Series]:
     return [Series.of(groups[key]) for key in sorted(groups, key=lambda key: (places[key[:2]], key[2:]))]
 
 
-def _floats(values: Iterable[float | None], absent: float) -> Floats:
+def _floats(values: list[float | None] | dict[str, list[float]], absent: float) -> Floats:
+    """A column `[c]` of a curve, or its seconds `[c, 4]` by part of the loop."""
+    if isinstance(values, dict):
+        return np.column_stack([values[part] for part in Timing._fields])
     return np.array([absent if value is None else value for value in values], dtype=np.float64)
-
-
-def _parts(times: Mapping[str, Any]) -> Floats:
-    return np.column_stack([times[part] for part in Timing._fields])

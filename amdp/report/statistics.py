@@ -65,7 +65,6 @@ class MeanBand:
 
     @property
     def words(self) -> str:
-        """The description in captions."""
         return f"mean over seeds with its {self.interval}"
 
     @property
@@ -74,7 +73,6 @@ class MeanBand:
         return f"{self.level:.0%} interval (t interval below {MANY_RUNS} seeds, bootstrap interval from there on)"
 
     def of(self, samples: Floats, rng: np.random.Generator) -> Estimate:
-        """The estimate `[c]` from samples `[i, c]`."""
         value, runs = samples.mean(axis=0), len(samples)
         if runs < 2:
             return _without_interval(value)
@@ -123,11 +121,9 @@ class MedianBand:
 
     @property
     def words(self) -> str:
-        """The description in captions."""
         return f"median over seeds, with the {self.below:.0%} and {self.above:.0%} quantiles"
 
     def of(self, samples: Floats, rng: np.random.Generator) -> Estimate:
-        """The estimate `[c]` from samples `[i, c]`, without resampling."""
         low, value, high = np.quantile(samples, [self.below, 0.5, self.above], axis=0)
         return Estimate(value, low, high)
 

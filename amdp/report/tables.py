@@ -13,7 +13,7 @@ from amdp.experiments.spec import Planned, Role
 from amdp.game.rounds import Timing
 from amdp.report.figures import Look, resampling
 from amdp.report.markup import Table
-from amdp.report.results import Contest, Results, Series
+from amdp.report.results import Contest, Series, StoredRuns
 from amdp.report.statistics import (
     FEWEST_RUNS,
     MAX_EXACT_SIGNS,
@@ -51,20 +51,18 @@ def final(contest: Contest, look: Look) -> Table:
     open_ended = any(series.open for series in contest.series)
     columns = ("learner", "final regret", "at most", "theory allows", "exponent", "runs", "told", "tuned by")
     rows = [_final(series, contest, look) for series in contest.series]
-    note = f"Regret: {look.band.words}. " + (
-        "It is against the best policy that was found; at most: against what no policy pays less than. "
-        if open_ended
-        else ""
-    )
+    note = f"Regret: {look.band.words}. "
+    if open_ended:
+        note += "It is against the best policy that was found; at most: against what no policy pays less than. "
     note += (
         "Exponent: slope of the mean regret over the later half of the checkpoints in logarithms, "
         f"with a {MeanBand().interval}; none below {FEWEST_RUNS} seeds, or where the regret, also of resampled seeds, "
         "is not positive. Told: the losses of the visited pairs (bandit), or all (full information)."
     )
-    kept = [i for i, column in enumerate(columns) if open_ended or column != "at most"]
-    return Table(
-        "regret", "Regret", tuple(columns[i] for i in kept), tuple(tuple(row[i] for i in kept) for row in rows), note
-    )
+    table = (columns, *rows)
+    if not open_ended:
+        table = tuple((*row[:2], *row[3:]) for row in table)
+    return Table("regret", "Regret", table[0], table[1:], note)
 
 
 def _final(series: Series, contest: Contest, look: Look) -> tuple[str, ...]:
@@ -156,7 +154,7 @@ def costs(contest: Contest, look: Look) -> Table:
     rows = []
     for series in contest.series:
         clock, processor = series.each(series.spent), series.each(series.cpu)
-        parts = [number(MILLISECONDS * float(clock[:, part].mean())) for part in range(len(Timing._fields))]
+        parts = [number(MILLISECONDS * float(part)) for part in clock.mean(axis=0)]
         counts = [number(float(getattr(series, name)[:, -1].mean() / series.played[-1])) for name in COUNTS]
         total = interval(look.of(MILLISECONDS * clock[:, :3].sum(axis=1, keepdims=True)))
         rows.append(
@@ -172,7 +170,7 @@ def costs(contest: Contest, look: Look) -> Table:
     )
 
 
-def settings(results: Results) -> Table:
+def settings(results: StoredRuns) -> Table:
     """The settings of each learner, and the parameters that its recipe made of them in the first run."""
     rows = [
         (
@@ -195,7 +193,7 @@ def _listed(pairs: Iterable[tuple[str, Any]]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in shown)
 
 
-def tries(results: Results) -> Iterator[Table]:
+def tries(results: StoredRuns) -> Iterator[Table]:
     """The multipliers that the tune block tried, with their final regret."""
     if not results.tuning:
         return
@@ -209,20 +207,13 @@ def tries(results: Results) -> Iterator[Table]:
     )
 
 
-def _try(series: Series, results: Results) -> tuple[str, ...]:
-    multiplier = series.settings.multiplier
-    chosen = "chosen" if (series.game, series.learner, multiplier) in results.chosen else ""
-    return (
-        series.game,
-        series.learner,
-        chosen,
-        f"{multiplier:g}",
-        str(len(series.seeds)),
-        number(float(series.final.mean())),
-    )
+def _try(series: Series, results: StoredRuns) -> tuple[str, ...]:
+    which, multiplier = (series.game, series.learner), series.settings.multiplier
+    chosen = "chosen" if (*which, multiplier) in results.chosen else ""
+    return (*which, chosen, f"{multiplier:g}", str(len(series.seeds)), number(float(series.final.mean())))
 
 
-def gaps(results: Results) -> Iterator[Table]:
+def gaps(results: StoredRuns) -> Iterator[Table]:
     """Runs that failed, are missing or cannot be played, and damaged files."""
     if results.failed:
         rows = [(*_which(entry), str(entry.settings.seed), why.kind, why.message) for entry, why in results.failed]
@@ -241,7 +232,7 @@ def _which(entry: Planned) -> tuple[str, str, str]:
     return entry.game, entry.learner, str(entry.role)
 
 
-def _missing(results: Results) -> Iterator[tuple[str, ...]]:
+def _missing(results: StoredRuns) -> Iterator[tuple[str, ...]]:
     seeds: dict[tuple[str, ...], list[str]] = {}
     for entry in results.missing:
         seeds.setdefault(_which(entry), []).append(str(entry.settings.seed))
@@ -249,7 +240,7 @@ def _missing(results: Results) -> Iterator[tuple[str, ...]]:
         yield *which, ", ".join(numbers)
 
 
-def every_run(results: Results) -> Table:
+def every_run(results: StoredRuns) -> Table:
     """The final loss and regret of each run, a row for each of its roles."""
     columns = ("id", "game", "learner", "role", "multiplier", "seed", "rounds", "paid", "best", "best_bound", "regret")
     rows = []
@@ -263,7 +254,7 @@ def every_run(results: Results) -> Table:
     return Table("runs", "All runs, a row for each role", columns, tuple(sorted(rows)))
 
 
-def every_curve(results: Results, look: Look) -> Table:
+def every_curve(results: StoredRuns, look: Look) -> Table:
     """The lines of the figures."""
     columns = ("game", "learner", "role", "played", "regret", "regret_low", "regret_high", "seconds", "oracle_calls")
     rows: list[tuple[str, ...]] = []

@@ -18,8 +18,8 @@ from numba import njit
 
 from amdp.algorithms.paper_table import DETERMINISTIC, EPISODES, POLYNOMIAL, TABLE, UNKNOWN
 from amdp.algorithms.paper_table import Row as Stated
+from amdp.experiments.building import arrange
 from amdp.experiments.ladders import Ladder, slope, spec_of
-from amdp.experiments.match import arrange
 from amdp.experiments.table_1 import ladders
 from amdp.game.match import Match
 from amdp.game.rounds import Round

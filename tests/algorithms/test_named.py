@@ -19,7 +19,7 @@ from amdp.algorithms.occupancy.recipes import (
     uob_reps,
 )
 from amdp.algorithms.task import Task
-from amdp.experiments.match import arrange
+from amdp.experiments.building import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.game.arenas import Episodic
 from amdp.game.loop import ArenaGame, play_rounds

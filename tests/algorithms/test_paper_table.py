@@ -16,9 +16,9 @@ from amdp.algorithms.named import GROUP
 from amdp.algorithms.paper_table import DELAYED, EPISODES, KNOWN, LOWER_BOUNDS, TABLE, UNKNOWN, Row
 from amdp.cli import app
 from amdp.experiments import growth
+from amdp.experiments.building import arrange
 from amdp.experiments.execution import execute
 from amdp.experiments.ladders import Ladder, spec_of
-from amdp.experiments.match import arrange
 from amdp.experiments.runner import Outcome, run
 from amdp.experiments.table_1 import ladders
 from amdp.model.domains import Domain

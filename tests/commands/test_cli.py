@@ -126,3 +126,21 @@ def test_stationary_policies_are_solved_by_name_and_by_default(tmp_path: Path) -
 def test_what_has_no_stationary_policies_is_refused() -> None:
     assert "homogeneous" in refused("solve", "random-dense", "--domain", "stationary")
     assert "does not solve" in refused("solve", "river-swim", "--domain", "stationary", "--oracle", "dp")
+
+
+def test_learners_say_what_they_play() -> None:
+    listed = {row["name"]: row for row in json.loads(runner.invoke(app, ["learners", "--json"]).stdout)}
+    keys = ("episodes", "stream", "unknown_transitions", "feedback", "delays")
+    assert [listed["ftpl"][key] for key in keys] == [True, False, True, "bandit", True]
+    assert [listed["o-reps-full"][key] for key in keys] == [True, False, False, "full", True]
+    assert [listed["mdp-e"][key] for key in keys] == [False, True, False, "full", False]
+    assert [listed["uniform"][key] for key in keys] == [True, True, True, "bandit", True]
+    assert all(row["episodes"] or row["stream"] for row in listed.values())
+
+
+@pytest.mark.parametrize("command", [["learners"], ["table"], ["table", "--all"]])
+def test_names_and_words_are_whole_in_80_columns(command: list[str]) -> None:
+    shown = runner.invoke(app, command, env={"COLUMNS": "80"}).stdout
+    assert max(map(len, shown.splitlines())) == 80
+    words = ["hedge-infinite-renewed", "communicating" if "table" in command else "unknown transitions"]
+    assert all(word in shown.partition("no learner beats")[0] for word in words)

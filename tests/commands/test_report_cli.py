@@ -59,7 +59,7 @@ def test_a_whole_folder(tmp_path: Path) -> None:
     spec, store = prepared(tmp_path)
     for one in spec.first():
         store.write(execute(one.settings))
-    second = spec.second(store.final_regret)
+    second = spec.second(store.final_paid)
     assert second
     for one in second:
         store.write(execute(one.settings))

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from amdp import InvalidInput, UnsupportedDomain, instances, losses
 from amdp.algorithms.named import GROUP
-from amdp.experiments.match import arrange
+from amdp.experiments.building import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.game.arenas import Continuing, Stepwise
 from amdp.game.regret import log_checkpoints

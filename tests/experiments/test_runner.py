@@ -197,16 +197,17 @@ def test_limits_of_seconds_are_noted_and_recorded(tmp_path: Path) -> None:
 
 def test_a_picture_of_many_rows_looks_at_each_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[Row] = []
-    each = Row.each
+    including = Row.including
 
-    def counted(row: Row, playing: list[Playing]) -> float | None:
+    def counted(row: Row, run: Playing) -> Row:
         looks.append(row)
-        return each(row, playing)
+        return including(row, run)
 
-    monkeypatch.setattr(Row, "each", counted)
+    monkeypatch.setattr(Row, "including", counted)
     tally = Tally([Row("game", str(i), Role.THEORY, all=2, done=1, timed=i % 2, seconds=1.0) for i in range(300)])
+    tally.playing = [Playing(row=i, rounds=1, total=2, seconds=1.0) for i in range(300)]
     progress_table(tally, 30)
-    assert len(looks) <= 3 * 300
+    assert len(looks) <= 4 * 300
 
 
 def test_a_defect_of_a_learner_is_a_failure_not_a_pairing_skipped(
@@ -362,6 +363,44 @@ def test_workers_have_one_thread_and_the_environment_is_given_back(monkeypatch: 
     assert not workers_of(os.getpid())
 
 
+def test_workers_that_cannot_be_made_give_the_environment_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*arguments: object) -> None:
+        raise OSError("no more processes")
+
+    monkeypatch.setattr(engines, "_Worker", refused)
+    before = dict(os.environ)
+    with pytest.raises(OSError, match="no more processes"), LocalPool(1):
+        pass
+    assert dict(os.environ) == before
+
+
+def test_a_run_that_cannot_be_submitted_is_not_claimed(tmp_path: Path) -> None:
+    held: set[str] = set()
+
+    class Claims(Store):
+        def claim(self, run: str) -> bool:
+            held.add(run)
+            return super().claim(run)
+
+        def release(self, run: str) -> None:
+            held.discard(run)
+            super().release(run)
+
+    class Broken(Executor):
+        def submit(self, *task: Any, **more: Any) -> Any:
+            raise BrokenExecutor("all workers are gone")
+
+    with Claims(tmp_path) as store, pytest.raises(InvalidInput, match="only its maker can renew it"):
+        run(small(), store, ExternalExecutor(Broken(), 1))
+    assert not held
+
+
+def test_a_tuned_run_that_is_the_one_of_theory_is_shown_once(tmp_path: Path) -> None:
+    ears = Ears()
+    played(small(more="\n[tune]\nmultipliers = [1]\nseeds = 1\n"), tmp_path, watcher=ears)
+    assert (ears.tally.all, ears.tally.done) == (6 + 2, 6 + 2)
+
+
 def test_speed_and_time_left_count_what_is_under_way(
     undisturbed_record: Record, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -374,10 +413,10 @@ def test_speed_and_time_left_count_what_is_under_way(
     for one in planned[:2]:
         tally.count(one, record, here=True)
     tally.playing = [Playing(row=0, rounds=6, total=12, seconds=1.0)]
-    assert tally.rows[0].speed(tally.playing) == pytest.approx(6.0)
+    assert tally.rows_now[0].speed == pytest.approx(6.0)
     assert tally.speed == pytest.approx(6.0)
     assert tally.lefts()[0] == tally.all_left == pytest.approx(3.0)
-    assert sentence(tally) == "2 of 4 runs, 6 rounds a second, 3 s left"
+    assert sentence(tally) == "2 of 4 runs, 6 rounds a second, 0:00:03 left"
     assert (tally.rows[0].best, tally.rows[0].worst) == (record.final_regret, record.final_regret)
 
 
@@ -403,12 +442,9 @@ def test_a_terminal_too_low_for_all_rows_shows_those_that_are_not_done() -> None
 
 
 UNGUARDED = """
-from amdp.experiments.engines import LocalPool
-from amdp.experiments.runner import run
-from amdp.experiments.spec import Spec
-from amdp.experiments.storage import Store
 import sys
-run(Spec.parse(sys.argv[1]), Store(sys.argv[2]), LocalPool(1))
+import amdp
+amdp.compare(games=["tiny"], learners=["uniform"], seeds=1, rounds=2, out=sys.argv[1], workers=1)
 """
 
 
@@ -416,12 +452,12 @@ run(Spec.parse(sys.argv[1]), Store(sys.argv[2]), LocalPool(1))
 def test_a_script_without_a_guard_is_told_so(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(UNGUARDED)
-    command = [sys.executable, str(script), small().text, str(tmp_path / "out")]
+    command = [sys.executable, str(script), str(tmp_path / "out")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert 'under `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
     assert not list(Store(tmp_path / "out").ids())
-    assert "bootstrapping phase" not in done.stderr  # the workers are told so, too, before they start any
+    assert done.stderr.count("Traceback") == 1  # the workers go silently
 
 
 def test_asked_to_stop_it_keeps_what_is_finished(tmp_path: Path, undisturbed: str) -> None:
@@ -482,7 +518,7 @@ def test_a_shard_that_is_none_is_refused(text: str) -> None:
 def test_tuned_runs_follow_their_tuning(tmp_path: Path) -> None:
     spec = small(more=TUNE)
     outcome = played(spec, tmp_path)
-    tuned = spec.second(Store(tmp_path).final_regret)
+    tuned = spec.second(Store(tmp_path).final_paid)
     assert tuned
     assert {one.role for one in tuned} == {Role.TUNED}
     distinct = {one.id for one in [*spec.first(), *tuned]}

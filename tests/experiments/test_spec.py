@@ -17,9 +17,9 @@ from typer.testing import CliRunner
 from amdp.cli import app
 from amdp.errors import InvalidInput, SpecError
 from amdp.experiments import entries
+from amdp.experiments.building import arrange
 from amdp.experiments.execution import execute
 from amdp.experiments.grid import Point, expanded
-from amdp.experiments.match import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.experiments.spec import Planned, Role, Spec
 from amdp.experiments.tuning import SEEDS_BEGIN, Tune

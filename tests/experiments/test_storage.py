@@ -41,7 +41,6 @@ def test_what_is_written_is_read(store: Store, record: Record) -> None:
     store.write(record)
     assert store.read(record.id) == record
     assert list(store.records()) == [record]
-    assert store.final_regret(record.id) == record.final_regret
     assert record.curve
     assert store.final_paid(record.id) == record.final_paid == record.curve.paid[-1]
     assert not store.broken
@@ -55,10 +54,10 @@ def test_a_file_is_plain_json(store: Store, record: Record) -> None:
     assert written["curve"]["paid"][-1] - written["curve"]["best"][-1] == record.final_regret
 
 
-def test_a_failure_counts_as_infinite_regret(store: Store) -> None:
+def test_a_failure_counts_as_infinite_loss(store: Store) -> None:
     store.write(lost(SETTINGS, "WorkerLost", "gone"))
-    assert store.final_regret(SETTINGS.id) == float("inf")
-    assert store.final_regret("0" * 32) is None
+    assert store.final_paid(SETTINGS.id) == float("inf")
+    assert store.final_paid("0" * 32) is None
 
 
 def test_no_cut_and_no_flipped_bit_is_trusted(record: Record) -> None:

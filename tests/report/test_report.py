@@ -21,7 +21,7 @@ from amdp.experiments.record import Curve, Record
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.experiments.spec import Planned, Role, Spec
 from amdp.experiments.storage import Store
-from amdp.report import Look, MeanBand, MedianBand, Results, Written, write
+from amdp.report import Look, MeanBand, MedianBand, StoredRuns, Written, write
 from amdp.report import figures as drawn
 from amdp.report.drawing import MAX_LABEL, label_of, style
 from amdp.report.figures import FORMATS, KINDS, pictures_of
@@ -34,8 +34,8 @@ from amdp.report.tables import comparisons, costs, final, gaps, interval, number
 SEEDS = range(1, 6)
 
 
-def gathered(spec: Asked, runs: list[Record], **store: Any) -> Results:
-    return Results.gather(cast(Spec, spec), cast(Store, Kept(runs, **store)))
+def gathered(spec: Asked, runs: list[Record], **store: Any) -> StoredRuns:
+    return StoredRuns.gather(cast(Spec, spec), cast(Store, Kept(runs, **store)))
 
 
 def written(spec: Asked, runs: list[Record], folder: Path, look: Look | None = None) -> Written:
@@ -52,7 +52,7 @@ def split(runs: list[Any]) -> tuple[list[Planned], list[Record]]:
 
 
 @pytest.fixture(scope="module")
-def duel() -> Results:
+def duel() -> StoredRuns:
     plans, records = split(played("swim", "ftpl") + played("swim", "o-reps", scale=3.0, trials=0, pace=1e-2))
     return gathered(Asked(plans), records)
 
@@ -60,7 +60,7 @@ def duel() -> Results:
 # What is shown
 
 
-def test_arrays_hold_what_the_records_say(duel: Results) -> None:
+def test_arrays_hold_what_the_records_say(duel: StoredRuns) -> None:
     one = duel.contests[0].series[0]
     for run, record in enumerate(one.records):
         assert record.curve
@@ -75,7 +75,7 @@ def test_arrays_hold_what_the_records_say(duel: Results) -> None:
     np.testing.assert_array_equal(one.played, one.records[0].curve.rounds if one.records[0].curve else [])
 
 
-def test_seconds_of_an_episode_leave_out_what_came_before_the_first_checkpoint(duel: Results) -> None:
+def test_seconds_of_an_episode_leave_out_what_came_before_the_first_checkpoint(duel: StoredRuns) -> None:
     """One second before it for each part, as compiling takes."""
     fast, slow = duel.contests[0].series
     ratio = slow.each(slow.spent) / fast.each(fast.spent)
@@ -146,7 +146,7 @@ def rows_of(table: Table) -> dict[str, dict[str, str]]:
     return {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
 
 
-def test_the_final_regret_is_the_mean_over_seeds(duel: Results) -> None:
+def test_the_final_regret_is_the_mean_over_seeds(duel: StoredRuns) -> None:
     series = duel.contests[0].series[0]
     row = rows_of(final(duel.contests[0], Look()))["ftpl"]
     assert float(row["final regret"].split()[0]) == pytest.approx(series.final.mean(), abs=0.06)
@@ -201,7 +201,7 @@ def test_theory_and_grid_stand_side_by_side() -> None:
 
 
 @pytest.fixture
-def theory_chosen() -> Results:
+def theory_chosen() -> StoredRuns:
     """Tuning chose theory's multiplier for a and b, and another for c."""
     theory = [run for place, name in enumerate("abc") for run in played("swim", name, scale=1.0 + place)]
     plans, records = split(theory)
@@ -210,7 +210,7 @@ def theory_chosen() -> Results:
     return gathered(Asked(plans, twins + tuned), records + more)
 
 
-def test_the_same_runs_are_compared_once(theory_chosen: Results) -> None:
+def test_the_same_runs_are_compared_once(theory_chosen: StoredRuns) -> None:
     """Not a with a, nor a with b again as tuned; Holm counts the rest."""
     (table,) = comparisons(theory_chosen.contests[0])
     assert [row[:2] for row in table.rows] == [
@@ -225,7 +225,7 @@ def test_the_same_runs_are_compared_once(theory_chosen: Results) -> None:
     assert max(float(row[5]) for row in table.rows) == 6 * 2 / 2**5
 
 
-def test_a_tuned_learner_that_is_theorys_is_told_so(theory_chosen: Results) -> None:
+def test_a_tuned_learner_that_is_theorys_is_told_so(theory_chosen: StoredRuns) -> None:
     contest = theory_chosen.contests[0]
     rows = rows_of(final(contest, Look()))
     assert [rows[f"{name} (tuned)"]["tuned by"] for name in "abc"] == ["tuned = theory"] * 2 + [
@@ -236,7 +236,7 @@ def test_a_tuned_learner_that_is_theorys_is_told_so(theory_chosen: Results) -> N
     assert gained[2].startswith("\N{MINUS SIGN}")
 
 
-def test_a_run_of_two_roles_counts_once(theory_chosen: Results) -> None:
+def test_a_run_of_two_roles_counts_once(theory_chosen: StoredRuns) -> None:
     """Three learners as theory tunes them, and one tuned otherwise."""
     assert theory_chosen.asked == 4 * len(SEEDS)
     assert progress(theory_chosen) == "20 of 20 runs"
@@ -271,7 +271,7 @@ def test_no_exponent_is_printed_without_its_interval() -> None:
     assert "[" in rows["well"]["exponent"]
 
 
-def test_the_final_regret_stands_beside_the_learner(duel: Results) -> None:
+def test_the_final_regret_stands_beside_the_learner(duel: StoredRuns) -> None:
     """On a phone only the first columns are seen."""
     assert final(duel.contests[0], Look()).columns[:2] == ("learner", "final regret")
 
@@ -300,7 +300,7 @@ def test_an_open_comparator_gives_two_ends() -> None:
     assert rows["hedge"]["at most"] == "∞"
 
 
-def test_costs_are_those_of_one_episode(duel: Results) -> None:
+def test_costs_are_those_of_one_episode(duel: StoredRuns) -> None:
     row = rows_of(costs(duel.contests[0], Look()))["ftpl"]
     assert row["oracle calls"] == "10.0"
     assert row["trials"] == "9.00"
@@ -388,7 +388,7 @@ def look_at(kind: str, runs: list[Any], look: Look | None = None) -> Any:
     plans, records = split(runs)
     contest = gathered(Asked(plans), records).contests[0]
     with style():
-        return KINDS[kind].make(contest, look or Look())
+        return KINDS[kind].make(contest, look or Look()) if KINDS[kind].suits(contest) else None
 
 
 def labels_of(figure: Any) -> list[str]:

@@ -12,7 +12,7 @@ import pytest
 from amdp import BernsteinBox, Status, instances
 from amdp.algorithms.occupancy.measures import MeasureLearner
 from amdp.arrays import Floats
-from amdp.experiments.match import arrange
+from amdp.experiments.building import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.game.loop import play_rounds
 from amdp.game.seeding import Streams
