@@ -8,9 +8,9 @@ import numpy as np
 
 from amdp import registry
 from amdp.verification.base import Effort, Finding
+from amdp.verification.known_transitions import LEAST_CHANCE, strong_ratio
 from amdp.verification.mistakes import MISTAKES
 from amdp.verification.runs import Verified, checks, false_alarm
-from amdp.verification.stability import LEAST_CHANCE, strong_ratio
 
 INK, ACCENT = "#0072B2", "#D55E00"
 UNCHECKED = {  # places in the paper, as in the statement of a check, and why

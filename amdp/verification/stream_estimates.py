@@ -20,31 +20,13 @@ from amdp.model.chains import rows_of
 from amdp.model.domains import StationaryPolicies
 from amdp.model.segments import Place
 from amdp.model.transitions import Kernel
-from amdp.verification.base import NO_FALSE_ALARM, Check, Effort, Finding, Parts, equality_margin, judged
-from amdp.verification.switches import RHYTHM
+from amdp.verification.base import Effort, Finding, Parts, check, equality_margin, judged
+from amdp.verification.infinite_horizon import RHYTHM, plain_law
 
 STEPS = 600
 LIKELY = 0.9  # the chance of the policy that was followed before, if it is the likely one
 LIMITS = (1.0, 5.0, 20.0, inf)  # of trials; without limit the counts have the means of Hedge's weights
 ROUNDING = 1e-9
-
-
-def checks() -> list[Check]:
-    """Section 5 and appendix D."""
-    return [
-        Check(
-            "stream-estimates",
-            "Theorem 8, Lemma 33: estimates of a stream given what came before the epoch",
-            "E[estimate of (s, a) at t] = loss sum_pi p F_pi(t) mu_pi^t(s, a) / sum_pi p mu_pi^t(s, a) <= loss, "
-            "F_pi(t) the chance that a switch to pi is over; an epoch leaves out at most SAH/(eL) + C, C a switch",
-            "everything: all that may happen in an epoch is enumerated, from every state and after every policy",
-            "",
-            {"kept-policies": ("mean", "formula"), "long-attempts": ("left_out",)},
-            _stream_estimates,
-            NO_FALSE_ALARM,
-            "the printed bound SAH/(eL) does not count the steps of a switch, which no estimate knows of",
-        ),
-    ]
 
 
 def followed(entry: PolicySwitching, place: Place, actions: Actions, stop: int) -> Floats:
@@ -69,16 +51,6 @@ def followed(entry: PolicySwitching, place: Place, actions: Actions, stop: int) 
             trying[left] = np.einsum("gs,gsy->gy", trying[left + 1], rows[states, routes.actions[:, left]])
         trying[-1] = 0.0
     return result
-
-
-def plain_law(entry: PolicySwitching, actions: Actions, steps: int) -> Floats:
-    """The law `[t, s]` of the state if the policy had been followed from the start."""
-    moves = rows_of(entry.kernel)[np.arange(len(actions)), actions]
-    law = np.zeros((steps, len(moves)))
-    law[0, entry.initial] = 1.0
-    for t in range(1, steps):
-        law[t] = law[t - 1] @ moves
-    return law
 
 
 class Epochs(NamedTuple):
@@ -123,6 +95,16 @@ def _weights(made: EpochSetup, mixture: Mixture, place: Place, rng: np.random.Ge
     return weights
 
 
+@check(
+    statement="Theorem 8, Lemma 33: estimates of a stream given what came before the epoch",
+    claim=(
+        "E[estimate of (s, a) at t] = loss sum_pi p F_pi(t) mu_pi^t(s, a) / sum_pi p mu_pi^t(s, a) <= loss, "
+        "F_pi(t) the chance that a switch to pi is over; an epoch leaves out at most SAH/(eL) + C, C a switch"
+    ),
+    exact="everything: all that may happen in an epoch is enumerated, from every state and after every policy",
+    rejects={"kept-policies": ("mean", "formula"), "long-attempts": ("left_out",)},
+    correction="the printed bound SAH/(eL) does not count the steps of a switch, which no estimate knows of",
+)
 def _stream_estimates(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
     task = Task(StationaryPolicies(Kernel.homogeneous(RHYTHM, STEPS)), STEPS)
     made, drawn = parts.stream(task), effort.samples(1)
