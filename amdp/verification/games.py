@@ -64,8 +64,7 @@ Known = Callable[[Floats, int], tuple[MarkovPolicies, Episodes]]  # by the true 
 )
 def _game_known(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
     def known(rows: Floats, rounds: int) -> tuple[MarkovPolicies, Episodes]:
-        plain = reference.over_a_kernel(rows.tolist(), INITIAL, RATE, LIMIT)
-        return MarkovPolicies(Kernel(rows), INITIAL), plain
+        return MarkovPolicies(Kernel(rows), INITIAL), Episodes(rows.tolist(), rows.tolist(), INITIAL, RATE, LIMIT)
 
     return _episodes(parts, effort.samples(KNOWN_GAMES), known, _no_delays, rng)
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from time import perf_counter
 from zlib import crc32
 
 import numpy as np
 
 from amdp.errors import InvalidInput
+from amdp.text import suggestion
 from amdp.verification import (
     delayed_feedback,
     estimates,
@@ -52,9 +52,7 @@ def chosen(names: Sequence[str]) -> list[Check]:
     known = {check.name: check for check in checks()}
     for name in names:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise InvalidInput(f"no check {name!r}{hint}; known names: {', '.join(known)}")
+            raise InvalidInput(f"no check {name!r}; {suggestion(name, known)}known names: {', '.join(known)}")
     return [known[name] for name in names] if names else list(known.values())
 
 

@@ -9,7 +9,7 @@ from amdp.model.confidence import BernsteinBox
 from amdp.model.segments import Segment
 from amdp.verification import Check, Effort, Parts, Verdict, checks
 from amdp.verification.base import FALSE_ALARM
-from amdp.verification.mistakes import MISTAKES
+from amdp.verification.page import MISTAKES
 from amdp.verification.runs import chosen, false_alarm, verify
 from verification.mutations import MUTATIONS
 

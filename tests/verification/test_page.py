@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from amdp.verification import Effort
-from amdp.verification.mistakes import MISTAKES
-from amdp.verification.page import write
+from amdp.verification.page import MISTAKES, write
 from amdp.verification.runs import chosen, verify
 
 

@@ -81,7 +81,7 @@ def test_intervals_narrow_by_hand_and_start_again_when_nothing_is_left() -> None
 
 def test_counts_of_trials_are_truncated_geometric() -> None:
     # A bandit: q = 1/2. 4,000 counts; limits of six standard errors: a false alarm once in 1e8.
-    plain = reference.over_a_kernel([[[[1.0], [1.0]]]], 0, 1.0, 3)
+    plain = reference.Episodes([[[[1.0], [1.0]]]], [[[[1.0], [1.0]]]], 0, 1.0, 3)
     rng = np.random.default_rng(5)
     counts = np.bincount([plain.counted([(0, 0)], 0, rng) for _ in range(4_000)], minlength=4)[1:] / 4_000
     assert_allclose(counts, [0.5, 0.25, 0.25], atol=6 * 0.5 / np.sqrt(4_000))
