@@ -48,10 +48,10 @@ def test_moments_of_the_truncated_geometric_law(q: float, limit: int) -> None:
 def test_plain_backward_induction_and_occupancies_are_those_of_the_library() -> None:
     rng = np.random.default_rng(1)
     costs = rng.normal(size=(50, *SHAPE))
-    found = bind("dp", DOMAIN).minimize(costs)
+    plans = bind("dp", DOMAIN).minimize(costs)
     actions = leaders(TRANSITIONS, costs)
-    assert_allclose((occupancies(TRANSITIONS, actions) * costs).sum(axis=(1, 2, 3)), found.objective)
-    assert_allclose(evaluate(DOMAIN, actions, costs), found.objective)
+    assert_allclose((occupancies(TRANSITIONS, actions) * costs).sum(axis=(1, 2, 3)), plans.objective)
+    assert_allclose(evaluate(DOMAIN, actions, costs), plans.objective)
 
 
 def test_plain_extended_value_iteration_is_that_of_the_library() -> None:
@@ -60,10 +60,10 @@ def test_plain_extended_value_iteration_is_that_of_the_library() -> None:
     box = BernsteinBox(lower, upper)
     costs = rng.normal(size=(40, *SHAPE))
     domain = MarkovPolicies(box, INITIAL)
-    found = bind("dp", domain).minimize(costs)
+    plans = bind("dp", domain).minimize(costs)
     actions, values = extended_value_iteration(lower, upper, costs)
-    assert_allclose(values, found.objective)
-    assert_allclose(evaluate(domain, actions, costs), found.objective)
+    assert_allclose(values, plans.objective)
+    assert_allclose(evaluate(domain, actions, costs), plans.objective)
     visits = box.greatest_visits(one_hot(actions, 2), INITIAL, Pairs.all(SHAPE))
     assert_allclose(greatest_chances(lower, upper, actions).reshape(40, -1), visits)
 
@@ -79,7 +79,7 @@ def test_plain_paths_are_where_their_policies_are() -> None:
 def test_the_counterexample_has_the_printed_figures() -> None:
     total, step, rate = np.array([0.75, 0.2, 0.6]), np.array([0.1, 0.0, 0.0]), 3.0
     first, second = np.array([0.1, 0.1, 0.2]), np.array([0.2, 0.1, 0.1])
-    before, after = (first_leads(float((second - first) @ one) / 0.1, rate) for one in (total, total + step))
+    before, after = (first_leads(float((second - first) @ losses) / 0.1, rate) for losses in (total, total + step))
     assert before == pytest.approx(0.609453, abs=1e-6)
     assert after == pytest.approx(0.675248, abs=1e-6)
     decrease = (after - before) * 0.1 * 0.1
@@ -115,12 +115,13 @@ def test_the_strong_form_fails_in_a_real_world_too() -> None:
     p[0, 1, :] = p[1, :, :] = (1.0, 0.0)
     rate, draws = 1.0, 200_000
     noise = Laplace(rate).perturbed(np.zeros((2, 2, 2)), draws, np.random.default_rng(4))
-    told = np.zeros((2, 2, 2))
-    told[1, 1, 0] = 0.05
+    losses = np.zeros((2, 2, 2))
+    losses[1, 1, 0] = 0.05
     before, after = (
-        (occupancies(p, leaders(p, noise + more), 0) * told).sum(axis=(1, 2, 3)) for more in (np.zeros_like(told), told)
+        (occupancies(p, leaders(p, noise + more), 0) * losses).sum(axis=(1, 2, 3))
+        for more in (np.zeros_like(losses), losses)
     )
-    strong, weak = rate * (before**2).mean(), rate * told.sum() * before.mean()
+    strong, weak = rate * (before**2).mean(), rate * losses.sum() * before.mean()
     decrease = before.mean() - after.mean()
     # Differences of the same draws: the decrease is known to a twentieth of itself or better.
     assert decrease > 4.0 * strong
