@@ -350,10 +350,10 @@ def check_seeds_reproduce_a_run(recipe: Recipe) -> None:
 
 def check_late_feedback_is_taken(recipe: Recipe) -> None:
     """The learner plays on when feedback is delayed, out of order, several rounds at once, or never arrives."""
-    late = delays.recorded([3, 0, 1, 0, EPISODES, 5, 0, 2, 1, 0, 0, 0])
+    recorded = delays.recorded([3, 0, 1, 0, EPISODES, 5, 0, 2, 1, 0, 0, 0])
     for sample in _samples(recipe):
         if isinstance(sample.game.arena, Episodic):
-            delayed = replace(sample, game=replace(sample.game, delays=late))
+            delayed = replace(sample, game=replace(sample.game, delays=recorded))
             assert len(_policies(delayed)) == EPISODES, f"{sample}: it stopped"
 
 

@@ -40,12 +40,12 @@ DRAWS = 2_000
 def _outstanding_feedback(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
     games, worst = effort.samples(5), 0
     for _ in range(games):
-        late = parts.delays(rng.integers(0, 30, size=60))
-        game = ArenaGame(Episodic(KERNEL, INITIAL), FixedLosses(rng.random((60, *SHAPE))), late)
+        delays = parts.delays(rng.integers(0, 30, size=60))
+        game = ArenaGame(Episodic(KERNEL, INITIAL), FixedLosses(rng.random((60, *SHAPE))), delays)
         played = parts.play(game, parts.ftpl(1.0, 2), DOMAIN, Streams.from_seed(1))
         arrived = np.array([record.arrived for record in played])
         waiting = np.arange(60) - np.concatenate([[0], np.cumsum(arrived)[:-1]])  # at the start of each round
-        within = int(np.minimum(late.values, np.arange(60)[::-1]).sum())
+        within = int(np.minimum(delays.values, np.arange(60)[::-1]).sum())
         worst = max(worst, abs(int(waiting.sum()) - within))
     text = f"the two sums differ by at most {worst}, in {games} games of 60 rounds"
     return judged(text, 0, {"sums": equality_margin(worst)}, difference=worst)
@@ -85,8 +85,8 @@ def _cost_of_delays(parts: Parts, level: float, rng: np.random.Generator) -> tup
     What delays cost and what single-step stability allows, `[n]`; the rounds of waiting; and a lower limit of how far
     the first is beyond the second, on average.
     """
-    late = parts.delays(rng.integers(0, 20, size=ROUNDS))
-    rate = laplace_rate(DOMAIN, ROUNDS, late.total_within)
+    delays = parts.delays(rng.integers(0, 20, size=ROUNDS))
+    rate = laplace_rate(DOMAIN, ROUNDS, delays.total_within)
     learner, planner = parts.ftpl(rate, resampling_limit(DOMAIN, ROUNDS)), bind(parts.oracle, DOMAIN)
     means = rng.uniform(size=SHAPE)
     everything = np.zeros(SHAPE)
@@ -107,6 +107,6 @@ def _cost_of_delays(parts: Parts, level: float, rng: np.random.Generator) -> tup
         allowed += rate * missing * delayed
         width += (2.0 + rate * missing) * float(estimate.sum())  # no two of the differences are further apart
         everything = everything + estimate
-        for j in late.arrivals(k):
+        for j in delays.arrivals(k):
             distribution = learner.learn(distribution, waiting.pop(int(j)))
-    return gap, allowed, late.total_within, p_values.lower_mean(gap - allowed, width, level)
+    return gap, allowed, delays.total_within, p_values.lower_mean(gap - allowed, width, level)

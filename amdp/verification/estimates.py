@@ -182,11 +182,11 @@ def _chance_of_path(mixture: Any, path: Segment) -> float:
     rejects={"late-weights": ("law",), "delay-off-by-one": ("law",)},
 )
 def _delayed_weights(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    """A bandit: when the first round's feedback arrives, four rounds have shown that its first action is dear."""
+    """A bandit: when the first round's feedback arrives, four rounds have shown that its first action has losses."""
     arena, runs = Episodic(Kernel(np.ones((1, 1, ACTIONS, 1)))), effort.samples(1500)
-    dear = np.zeros((5, 1, 1, ACTIONS))
-    dear[0], dear[1:, ..., 0] = 1.0, 1.0
-    game = ArenaGame(arena, FixedLosses(dear), parts.delays(np.array([4, 0, 0, 0, 0])))
+    losses = np.zeros((5, 1, 1, ACTIONS))
+    losses[0], losses[1:, ..., 0] = 1.0, 1.0
+    game = ArenaGame(arena, FixedLosses(losses), parts.delays(np.array([4, 0, 0, 0, 0])))
     counts = np.zeros((ACTIONS, LIMIT + 1))  # of the first round's weight, for its action; 0: it did not arrive
     for _ in range(runs):
         learner = RecordingLearner(parts.ftpl(5.0, LIMIT))

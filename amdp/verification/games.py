@@ -108,10 +108,10 @@ def _game_unknown(parts: Parts, effort: Effort, rng: np.random.Generator) -> Fin
     },
 )
 def _game_delayed(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    def delays(rounds: int) -> Ints:
+    def draw_delays(rounds: int) -> Ints:
         return rng.integers(0, 1 + rounds // 2, size=rounds, endpoint=True)
 
-    return _episodes(parts, effort.samples(DELAYED_GAMES), _sets(parts), delays, rng)
+    return _episodes(parts, effort.samples(DELAYED_GAMES), _sets(parts), draw_delays, rng)
 
 
 @check(
@@ -153,13 +153,13 @@ def _sets(parts: Parts) -> Known:
 
 
 def _episodes(
-    parts: Parts, games: int, known: Known, delays: Callable[[int], Ints], rng: np.random.Generator
+    parts: Parts, games: int, known: Known, draw_delays: Callable[[int], Ints], rng: np.random.Generator
 ) -> Finding:
     comparison = Comparison()
     for i in range(games):
         rounds = SHORT if i % EVERY else LONG
-        late, rows = delays(rounds), np.asarray(rng.dirichlet(np.full(STATES, 0.7), size=SHAPE))
-        _EpisodicGame(comparison, parts, rng, rows, *known(rows, rounds), late).play()
+        delays, rows = draw_delays(rounds), np.asarray(rng.dirichlet(np.full(STATES, 0.7), size=SHAPE))
+        _EpisodicGame(comparison, parts, rng, rows, *known(rows, rounds), delays).play()
     return comparison.finding()
 
 

@@ -35,12 +35,12 @@ def perturbed(table: Table, rate: float, rng: np.random.Generator) -> Table:
 
 def picked(chances: Row, rng: np.random.Generator) -> int:
     """An index with these chances."""
-    luck, last = rng.random() * sum(chances), 0
+    threshold, last = rng.random() * sum(chances), 0
     for i, chance in enumerate(chances):
         if chance > 0.0:
             last = i
-            luck -= chance
-            if luck < 0.0:
+            threshold -= chance
+            if threshold < 0.0:
                 break
     return last
 

@@ -38,7 +38,7 @@ class Stream:
         self.begin()
 
     def begin(self) -> None:
-        """Before the first epoch."""
+        """Put the stream back to its initial state, with nothing learned."""
         self.time, self.state, self.followed = 0, self.initial, None
         self.estimates = np.zeros((self.steps, len(self.rows), len(self.rows[0]))).tolist()
 
