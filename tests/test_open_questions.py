@@ -14,7 +14,7 @@ from amdp.game.dynamic_regret import interval_costs
 from amdp.model.domains import MarkovPolicies
 from amdp.model.evaluation import evaluate
 from amdp.model.transitions import Kernel
-from amdp.verification.stability import strong_ratio
+from amdp.verification.known_transitions import strong_ratio
 from benchmarks.studies import open_questions
 from benchmarks.studies.rivers import CURRENTS, LEARNERS, RESTARTS, Swim, _parts, arena, rewards, river
 from benchmarks.studies.stability import (

@@ -71,7 +71,7 @@ def _learner(name: str, games: list[Game]) -> dict[str, Any]:
         "what": (getdoc(recipe) or "").split("\n")[0],
         "episodes": any(not match.game.is_stream for match in matches),
         "stream": any(match.game.is_stream for match in matches),
-        "unknown_transitions": any(match.domain.dynamics is not match.world.kernel for match in matches),
+        "unknown_transitions": any(match.domain.dynamics is not match.game.world.kernel for match in matches),
         "feedback": matches[0].used["told"] if matches else None,
         "delays": any(match.game.total_delay for match in matches),
         "settings": options.defaults(recipe),

@@ -104,9 +104,8 @@ def _list(wanted: list[Check], as_json: bool) -> None:
 
 
 def _described(check: Check) -> dict[str, Any]:
-    fields = ("name", "statement", "claim", "correction", "exact", "simulated")
-    alarm = {"false_alarm": str(check.false_alarm), "false_alarm_rate": check.false_alarm.rate}
-    return {name: getattr(check, name) for name in fields} | alarm | {"rejects": list(check.rejects)}
+    names = ("name", "statement", "claim", "correction", "exact", "simulated", "false_alarm", "false_alarm_rate")
+    return {name: getattr(check, name) for name in names} | {"rejects": list(check.rejects)}
 
 
 def _plain(result: Verified) -> dict[str, Any]:

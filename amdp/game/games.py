@@ -91,8 +91,7 @@ class Game:
         comparator: str | PlanningOracle | None = None,
     ) -> None:
         require_whole("seed", seed, 0, MOST_ROUNDS)
-        if feedback not in (None, *FEEDBACK_NAMES.values()):
-            raise InvalidInput(f"{feedback!r}; give 'bandit' or 'full', or leave it to the learners", "feedback")
+        require_feedback(feedback)
         if not isinstance(unknown, bool):
             raise InvalidInput(f"{unknown!r}; give True or False", "unknown")
         require_radius(radius, radius_scale)
@@ -196,6 +195,12 @@ def _confidence_set(shape: Shape, length: int, radius: str, scale: float) -> Dyn
         assert ball.log_term is not None
         return replace(ball, log_term=scale**2 * ball.log_term)  # the radius is a multiple of its root
     return BernsteinBox.vacuous(shape, RADII[radius](shape, length, scale=scale))
+
+
+def require_feedback(feedback: str | None) -> None:
+    """Refuse what is neither bandit feedback nor full information."""
+    if feedback not in (None, *FEEDBACK_NAMES.values()):
+        raise InvalidInput(f"{feedback!r}; give 'bandit' or 'full', or leave it to the learners", "feedback")
 
 
 def require_radius(radius: str, scale: float) -> None:

@@ -6,8 +6,9 @@ and a figure whose margin no wrong piece exhausts is reported, not judged.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from enum import StrEnum
+from functools import partial
 from math import log10
 from typing import Any
 
@@ -31,25 +32,6 @@ from amdp.oracles.markov.dynamic_programming import BackwardInduction
 
 FALSE_ALARM = 1e-6  # the chance, at most, that a check that draws samples fails a right implementation
 SMALLEST_P_VALUE = 1e-300  # smaller ones count as this one: their logarithm stays finite
-
-
-@dataclass(frozen=True)
-class FalseAlarm:
-    """An upper bound on the chance that a check fails a right implementation, and the inequality behind it."""
-
-    rate: float
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.rate:g}: {self.reason}" if self.rate else f"none: {self.reason}"
-
-
-NO_FALSE_ALARM = FalseAlarm(0.0, "what is judged holds on every path")
-
-
-def at_most(reason: str) -> FalseAlarm:
-    """A false alarm of chance `FALSE_ALARM` at most, over all tests of a check together."""
-    return FalseAlarm(FALSE_ALARM, reason)
 
 
 @dataclass(frozen=True)
@@ -119,15 +101,35 @@ Run = Callable[[Parts, Effort, np.random.Generator], Finding]
 class Check:
     """A statement of the paper, and the test of it."""
 
-    name: str
+    run: Run = field(repr=False)
+    _: KW_ONLY
     statement: str  # its places in the paper, by the paper's numbers and divided by commas; a colon; what it is
     claim: str  # the statement in formulas
     exact: str  # what is computed exactly
-    simulated: str  # what is estimated from samples; empty if nothing
+    simulated: str = ""  # what is estimated from samples; empty if nothing
+    inequality: str = ""  # bounds the chance of failing a right implementation by `FALSE_ALARM`; empty: it never fails
     rejects: Mapping[str, tuple[str, ...]]  # mistakes that the tests show it to reject: the margins that each exhausts
-    run: Run = field(repr=False)
-    false_alarm: FalseAlarm
     correction: str = ""  # how the statement differs from the printed one
+
+    @property
+    def name(self) -> str:
+        """The name of the function, `_switch_law`, as it is typed: `switch-law`."""
+        return self.run.__name__.strip("_").replace("_", "-")
+
+    @property
+    def false_alarm_rate(self) -> float:
+        """An upper bound on the chance that the check fails a right implementation."""
+        return FALSE_ALARM if self.inequality else 0.0
+
+    @property
+    def false_alarm(self) -> str:
+        """The bound, and the inequality behind it."""
+        return f"{FALSE_ALARM:g}: {self.inequality}" if self.inequality else "none: what is judged holds on every path"
+
+
+def check(**details: Any) -> Callable[[Run], Check]:
+    """Make the function that follows a check, with these details; the name of the check is that of the function."""
+    return partial(Check, **details)
 
 
 def judged(text: str, samples: int, margins: Mapping[str, float], /, **figures: float) -> Finding:

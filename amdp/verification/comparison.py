@@ -13,53 +13,43 @@ from typing import Any
 import numpy as np
 
 from amdp.algorithms.estimators.feedback import Weights
+from amdp.arrays import Floats
 from amdp.game.seeding import Streams
 from amdp.model.segments import Segment
 from amdp.verification import p_values
 from amdp.verification.base import Finding, equality_margin, judged, p_value_margin
-from amdp.verification.reference import Path, Table
+from amdp.verification.reference import Path
 
 MAX_WIDTH = 0.7  # of the intervals of rows that were visited, on average, at the end of a game
 STAGES = "draw", "play", "weigh"
 SYMMETRIC = "differences of two draws from one law are symmetric (de la Pena 1999)"
-DRAWN_AGAIN = (
-    "first and second moments of what a policy pays, of what its path pays and of weights, each drawn again by "
-    "plain loops from the same history"
-)
 
 
 class RecordingLearner:
-    """A learner that passes every call on to another one, and keeps the last distributions and weights."""
+    """A learner that passes every call on to another one, and keeps the last distributions and what they learned."""
 
     def __init__(self, learner: Any) -> None:
         self.learner = learner
         self.distribution: Any = None  # that played the last round
         self.narrowed: Any = None  # the same after `observe`
         self.weights = Weights(np.empty(0))
+        self.added: list[Floats] = []  # the estimate of each feedback, in the order of arrival
 
-    @property
-    def feedback(self) -> type:
-        """The feedback of the learner."""
-        kind: type = self.learner.feedback
-        return kind
-
-    def start(self, domain: Any, rng: np.random.Generator) -> Any:
-        """The start of the learner."""
-        return self.learner.start(domain, rng)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.learner, name)
 
     def observe(self, distribution: Any, segment: Segment) -> Any:
-        """Keep the distribution with narrowed confidence sets."""
         self.narrowed = self.learner.observe(distribution, segment)
         return self.narrowed
 
     def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
-        """Keep the distribution that was played, and the weights."""
         self.distribution, self.weights = distribution, self.learner.weigh(distribution, segment, rng)
         return self.weights
 
     def learn(self, distribution: Any, feedback: Any) -> Any:
-        """The update of the learner."""
-        return self.learner.learn(distribution, feedback)
+        after = self.learner.learn(distribution, feedback)
+        self.added.append(after.total - distribution.total)
+        return after
 
 
 @dataclass
@@ -110,13 +100,3 @@ def random_streams(rng: np.random.Generator) -> Streams:
 def path_of(segment: Segment) -> Path:
     """The pairs `(s, a)` of a segment."""
     return list(zip(segment.states.tolist(), segment.actions.tolist(), strict=True))
-
-
-def loss_on(path: Path, table: Table, start: int = 0) -> float:
-    """The loss incurred on a path that begins at step `start`."""
-    return sum(table[start + h][s][a] for h, (s, a) in enumerate(path))
-
-
-def visits_of_state_0(path: Path) -> int:
-    """The number of steps in state 0."""
-    return sum(s == 0 for s, _ in path)

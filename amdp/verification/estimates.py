@@ -1,133 +1,28 @@
 """Geometric resampling and importance weighting: what the estimates are on average, and how much they scatter."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from amdp.algorithms.estimators.feedback import Bandit
-from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.arrays import Actions, Floats
 from amdp.game.arenas import Episodic
 from amdp.game.loop import ArenaGame
-from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
 from amdp.model.domains import MarkovPolicies
 from amdp.model.segments import Segment
 from amdp.model.transitions import Kernel
-from amdp.verification import p_values
-from amdp.verification.base import (
-    NO_FALSE_ALARM,
-    Check,
-    Effort,
-    Finding,
-    Parts,
-    at_most,
-    equality_margin,
-    judged,
-    p_value_margin,
-)
-from amdp.verification.worlds import (
-    ACTIONS,
-    INITIAL,
-    SHAPE,
-    STATES,
-    STEPS,
-    SmallWorld,
-    extended_value_iteration,
-    greatest_chances,
-    laplace,
-    leaders,
-    occupancies,
-    paths,
-)
+from amdp.verification import p_values, worlds
+from amdp.verification.base import Effort, Finding, Parts, check, equality_margin, judged, p_value_margin
+from amdp.verification.comparison import RecordingLearner, random_streams
+from amdp.verification.worlds import ACTIONS, DOMAIN, INITIAL, KERNEL, SHAPE, STATES, STEPS, TRANSITIONS
 
 RATE, LIMIT = 0.4, 3
 PLAIN = 60_000  # estimates by plain array operations
 EXCHANGEABLE = "the mean of one of two samples among all orders of both (Hoeffding 1963, Bennett 1962)"
-
-
-def checks() -> list[Check]:
-    """The lemmas on estimators."""
-    return [
-        Check(
-            "resampling-mean",
-            "Lemma 38: expectation of geometric resampling (Lemma 1 of Neu and Bartok)",
-            "E[estimate] = (1 - (1-q)^L) loss",
-            "the chance q of every policy's visits",
-            "episodes of the library with their counts, and the same by plain backward induction on noise of numpy",
-            {
-                "scale-for-rate": ("moments",),
-                "no-truncation": ("moments",),
-                "fixed-noise": ("moments",),
-                "trials-from-state-0": ("moments",),
-            },
-            _resampling_mean,
-            at_most(EXCHANGEABLE),
-        ),
-        Check(
-            "resampling-variance",
-            "Lemma 39: variance of geometric resampling",
-            "E[estimate^2] = loss^2 q E[M^2], at most 2 loss^2 / q",
-            "the chance q of every policy's visits",
-            "episodes of the library with their counts, and the same by plain backward induction on noise of numpy",
-            {
-                "scale-for-rate": ("moments",),
-                "no-truncation": ("moments",),
-                "fixed-noise": ("moments",),
-                "trials-from-state-0": ("moments",),
-            },
-            _resampling_variance,
-            at_most(EXCHANGEABLE),
-        ),
-        Check(
-            "resampling-unequal",
-            "Corollary 40, Corollary 41: expectation and variance with unequal probabilities",
-            "visited with chance v, tried with chance q: E[estimate] = (v/q) (1 - (1-q)^L) loss, "
-            "E[estimate^2] <= 2 loss^2 v / q^2",
-            "greatest visit chances over the box",
-            "episodes of the library over a box, and the same by plain extended value iteration on noise of numpy",
-            {
-                "wrong-step": ("moments",),
-                "scale-for-rate": ("moments",),
-                "no-truncation": ("moments",),
-                "fixed-noise": ("moments",),
-                "frozen-sets": ("narrowed",),
-            },
-            _resampling_unequal,
-            at_most(EXCHANGEABLE),
-        ),
-        Check(
-            "importance-weighting",
-            "Lemma 42, Lemma 43: mean and variance of importance weighting",
-            "E[estimate] = loss, E[estimate^2] = loss^2 / q",
-            "everything: all policies and all paths are enumerated",
-            "",
-            {"exploring-weights": ("moments",)},
-            _importance_weighting,
-            NO_FALSE_ALARM,
-        ),
-        Check(
-            "delayed-weights",
-            "section 4: with delays the estimators are those of the undelayed run",
-            "the estimate of a round has the law of the truncated count with q of the round that was played",
-            "q = 1/2 before anything was learned, the truncated law",
-            "games of five rounds in which feedback of the first comes last",
-            {"late-weights": ("law",), "delay-off-by-one": ("law",)},
-            _delayed_weights,
-            at_most("the binomial law"),
-        ),
-    ]
-
-
-def truncated_moment(q: Floats, limit: int, power: int) -> Floats:
-    """`E[min(Geo(q), L)^power]`."""
-    n = np.arange(1, limit + 1)
-    miss = 1.0 - q[..., None]
-    chances = np.where(n < limit, q[..., None] * miss ** (n - 1), miss ** (n - 1))
-    return np.array((n**power * chances).sum(axis=-1))
 
 
 def _losses(rng: np.random.Generator) -> Floats:
@@ -137,13 +32,10 @@ def _losses(rng: np.random.Generator) -> Floats:
 def _estimates(parts: Parts, domain: MarkovPolicies, total: Floats, n: int, rng: np.random.Generator) -> Floats:
     """Estimates `[n, h, s, a]` of losses that are 1 everywhere, each of one episode in the small world."""
     learner = parts.ftpl(RATE, LIMIT)
-    kernel = SmallWorld.fixed().kernel
     distribution: Any = replace(learner.start(domain, rng), total=total)
-    table = np.ones(domain.shape)
-    estimates = np.empty((n, *domain.shape))
+    estimates = np.empty((n, *SHAPE))
     for i in range(n):
-        segment = kernel.walk(distribution.draw(rng), domain.initial, rng.random((STEPS, 2)))
-        feedback = Bandit.reveal(table, segment, learner.weigh(distribution, segment, rng))
+        feedback = worlds.feedback_of_round(learner, distribution, distribution.draw(rng), np.ones(SHAPE), rng)
         estimates[i] = learner.learn(distribution, feedback).total - total
     return estimates
 
@@ -152,10 +44,8 @@ def _plain_estimates(
     policies: Callable[[], Actions], tried: Callable[[Actions], Floats], rng: np.random.Generator
 ) -> Floats:
     """The same by plain array operations: `policies()` are independent, and meet each pair with the chances `tried`."""
-    p = SmallWorld.fixed().p
-    met = paths(p, policies(), rng)
-    counts = np.ones(met.shape)
-    open_still = np.ones(met.shape, dtype=bool)
+    met = worlds.paths(TRANSITIONS, policies(), rng)
+    counts, open_still = np.ones(met.shape), np.ones(met.shape, dtype=bool)
     for _ in range(LIMIT - 1):
         open_still &= rng.random(met.shape) >= tried(policies())
         counts += open_still
@@ -164,22 +54,38 @@ def _plain_estimates(
 
 def _known(parts: Parts, effort: Effort, rng: np.random.Generator, power: int) -> Finding:
     """Compare the moments of estimates with those of plain array operations, after some losses were learned."""
-    world, total = SmallWorld.fixed(), 3.0 * _losses(rng)
-    estimates = _estimates(parts, world.domain, total, effort.samples(3000), rng)
+    total = 3.0 * _losses(rng)
+    estimates = _estimates(parts, DOMAIN, total, effort.samples(3000), rng)
 
     def policies() -> Actions:
-        return leaders(world.p, total + laplace(effort.samples(PLAIN), RATE, rng))
+        return worlds.leaders(TRANSITIONS, total + worlds.laplace(effort.samples(PLAIN), RATE, rng))
 
-    plain = _plain_estimates(policies, lambda actions: occupancies(world.p, actions), rng)
+    plain = _plain_estimates(policies, lambda actions: worlds.occupancies(TRANSITIONS, actions), rng)
     chance, tests = _compared(estimates, plain, (power,))
     text = f"means of power {power} of {tests} estimates differ with p = {chance:.2g} at least"
     return judged(text, len(estimates), {"moments": p_value_margin(chance, tests)}, p_value=chance)
 
 
+@check(
+    statement="Lemma 38: expectation of geometric resampling (Lemma 1 of Neu and Bartok)",
+    claim="E[estimate] = (1 - (1-q)^L) loss",
+    exact="the chance q of every policy's visits",
+    simulated="episodes of the library with their counts, and the same by plain backward induction on noise of numpy",
+    inequality=EXCHANGEABLE,
+    rejects=dict.fromkeys(("scale-for-rate", "no-truncation", "fixed-noise", "trials-from-state-0"), ("moments",)),
+)
 def _resampling_mean(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
     return _known(parts, effort, rng, 1)
 
 
+@check(
+    statement="Lemma 39: variance of geometric resampling",
+    claim="E[estimate^2] = loss^2 q E[M^2], at most 2 loss^2 / q",
+    exact="the chance q of every policy's visits",
+    simulated="episodes of the library with their counts, and the same by plain backward induction on noise of numpy",
+    inequality=EXCHANGEABLE,
+    rejects=dict.fromkeys(("scale-for-rate", "no-truncation", "fixed-noise", "trials-from-state-0"), ("moments",)),
+)
 def _resampling_variance(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
     return _known(parts, effort, rng, 2)
 
@@ -195,19 +101,31 @@ def _compared(estimates: Floats, plain: Floats, powers: tuple[int, ...]) -> tupl
     return min(chances), len(chances)
 
 
+@check(
+    statement="Corollary 40, Corollary 41: expectation and variance with unequal probabilities",
+    claim=(
+        "visited with chance v, tried with chance q: E[estimate] = (v/q) (1 - (1-q)^L) loss, "
+        "E[estimate^2] <= 2 loss^2 v / q^2"
+    ),
+    exact="greatest visit chances over the box",
+    simulated="episodes of the library over a box, and the same by plain extended value iteration on noise of numpy",
+    inequality=EXCHANGEABLE,
+    rejects=dict.fromkeys(("wrong-step", "scale-for-rate", "no-truncation", "fixed-noise"), ("moments",))
+    | {"frozen-sets": ("narrowed",)},
+)
 def _resampling_unequal(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
     """Over the box that some paths of a uniform player leave."""
-    world, total, seen = SmallWorld.fixed(), 3.0 * _losses(rng), 60
+    total, seen = 3.0 * _losses(rng), 60
     box = parts.box.vacuous(SHAPE, parts.radius(SHAPE, seen, 0.1, scale=0.05))
     for uniforms in rng.random((seen, STEPS, 2)):
-        box = box.narrow(world.kernel.walk(np.full(SHAPE, 1.0 / ACTIONS), INITIAL, uniforms))
+        box = box.narrow(KERNEL.walk(np.full(SHAPE, 1.0 / ACTIONS), INITIAL, uniforms))
     estimates = _estimates(parts, MarkovPolicies(box, INITIAL), total, effort.samples(1500), rng)
 
     def policies() -> Actions:
-        costs = total + laplace(effort.samples(PLAIN // 4), RATE, rng)
-        return extended_value_iteration(box.lower, box.upper, costs)[0]
+        costs = total + worlds.laplace(effort.samples(PLAIN // 4), RATE, rng)
+        return worlds.extended_value_iteration(box.lower, box.upper, costs)[0]
 
-    plain = _plain_estimates(policies, lambda actions: greatest_chances(box.lower, box.upper, actions), rng)
+    plain = _plain_estimates(policies, lambda actions: worlds.greatest_chances(box.lower, box.upper, actions), rng)
     chance, tests = _compared(estimates, plain, (1, 2))
     width = float((box.upper - box.lower)[0, INITIAL].mean())
     text = (
@@ -221,62 +139,58 @@ def _resampling_unequal(parts: Parts, effort: Effort, rng: np.random.Generator) 
 # --- exact ------------------------------------------------------------------------------------------------------------
 
 
+@check(
+    statement="Lemma 42, Lemma 43: mean and variance of importance weighting",
+    claim="E[estimate] = loss, E[estimate^2] = loss^2 / q",
+    exact="everything: all policies and all paths are enumerated",
+    rejects={"exploring-weights": ("moments",)},
+)
 def _importance_weighting(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    world = SmallWorld.fixed()
-    learner = parts.hedge(0.3, parts.weighting())
-    start = learner.start(world.domain, rng)
+    start = parts.hedge(0.3, parts.weighting()).start(DOMAIN, rng)
     mixture = replace(start, incurred=rng.uniform(0.0, 8.0, len(start.incurred))).mixture
-    losses = _losses(rng)
-    mean, square = np.zeros(losses.shape), np.zeros(losses.shape)
-    q = (mixture.chances[:, None, None, None] * occupancies(world.p, mixture.listed.actions)).sum(axis=0)
+    losses, mean, square = _losses(rng), np.zeros(SHAPE), np.zeros(SHAPE)
+    q = (mixture.chances[:, None, None, None] * worlds.occupancies(TRANSITIONS, mixture.listed.actions)).sum(axis=0)
     for states in product(range(STATES), repeat=STEPS - 1):
         for actions in product(range(ACTIONS), repeat=STEPS):
             path = Segment(np.array([INITIAL, *states]), np.array(actions))
-            chance = _chance_of_path(world, mixture, path)
+            chance = _chance_of_path(mixture, path)
             if chance == 0.0:
                 continue
             weights = parts.weighting().weigh(mixture, path, rng)
-            estimate = parts.weighting().add(np.zeros(losses.shape), Bandit.reveal(losses, path, weights), mixture)
+            estimate = parts.weighting().add(np.zeros(SHAPE), Bandit.reveal(losses, path, weights), mixture)
             mean += chance * estimate
             square += chance * estimate**2
     reached = q > 1e-12
     off = float(np.abs(mean - losses)[reached].max())
     off_square = float(np.abs(square - losses**2 / np.where(reached, q, 1.0))[reached].max())
-    worst = max(off, off_square)
     text = f"off by at most {off:.1e} in the mean and {off_square:.1e} in the second moment; allowed 1e-9"
-    return judged(text, 0, {"moments": equality_margin(worst)}, mean=off, second_moment=off_square)
+    return judged(text, 0, {"moments": equality_margin(max(off, off_square))}, mean=off, second_moment=off_square)
 
 
-def _chance_of_path(world: SmallWorld, mixture: Any, path: Segment) -> float:
-    moves = np.prod([world.p[h, path.states[h], path.actions[h], path.states[h + 1]] for h in range(STEPS - 1)])
+def _chance_of_path(mixture: Any, path: Segment) -> float:
+    moves = np.prod([TRANSITIONS[h, path.states[h], path.actions[h], path.states[h + 1]] for h in range(STEPS - 1)])
     agree = (mixture.listed.actions[:, np.arange(STEPS), path.states] == path.actions).all(axis=1)
     return float(moves * mixture.chances[agree].sum())
 
 
-@dataclass(frozen=True)
-class _RecordingFtpl(Ftpl):
-    """FTPL that keeps the estimate that each feedback added, in the order of arrival."""
-
-    added: list[Floats] = field(default_factory=list, compare=False)
-
-    def learn(self, distribution: Any, feedback: Any) -> Any:
-        after = super().learn(distribution, feedback)
-        self.added.append(after.total - distribution.total)
-        return after
-
-
+@check(
+    statement="section 4: with delays the estimators are those of the undelayed run",
+    claim="the estimate of a round has the law of the truncated count with q of the round that was played",
+    exact="q = 1/2 before anything was learned, the truncated law",
+    simulated="games of five rounds in which feedback of the first comes last",
+    inequality="the binomial law",
+    rejects={"late-weights": ("law",), "delay-off-by-one": ("law",)},
+)
 def _delayed_weights(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    """A bandit: when the first round's feedback arrives, four rounds have shown that its first action is dear."""
-    kernel = Kernel(np.ones((1, 1, ACTIONS, 1)))
-    dear = np.zeros((5, 1, 1, ACTIONS))
-    dear[0], dear[1:, ..., 0] = 1.0, 1.0
-    game = ArenaGame(Episodic(kernel), FixedLosses(dear), parts.delays(np.array([4, 0, 0, 0, 0])))
-    runs = effort.samples(1500)
+    """A bandit: when the first round's feedback arrives, four rounds have shown that its first action has losses."""
+    arena, runs = Episodic(Kernel(np.ones((1, 1, ACTIONS, 1)))), effort.samples(1500)
+    losses = np.zeros((5, 1, 1, ACTIONS))
+    losses[0], losses[1:, ..., 0] = 1.0, 1.0
+    game = ArenaGame(arena, FixedLosses(losses), parts.delays(np.array([4, 0, 0, 0, 0])))
     counts = np.zeros((ACTIONS, LIMIT + 1))  # of the first round's weight, for its action; 0: it did not arrive
     for _ in range(runs):
-        learner = _RecordingFtpl(parts.laplace(5.0), parts.resampling(LIMIT), parts.oracle)
-        for _ in parts.play(game, learner, game.arena.domain, Streams.from_seed(int(rng.integers(2**32)))):
-            pass
+        learner = RecordingLearner(parts.ftpl(5.0, LIMIT))
+        list(parts.play(game, learner, arena.domain, random_streams(rng)))
         added = learner.added[3][0, 0] if len(learner.added) == 5 else np.zeros(ACTIONS)
         action = int(added.argmax())
         counts[action, min(round(added[action]), LIMIT)] += 1

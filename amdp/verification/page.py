@@ -7,12 +7,42 @@ from typing import Any
 import numpy as np
 
 from amdp import registry
-from amdp.verification.base import Effort, Finding
-from amdp.verification.mistakes import MISTAKES
+from amdp.verification.base import Effort
+from amdp.verification.known_transitions import LEAST_CHANCE, strong_ratio
 from amdp.verification.runs import Verified, checks, false_alarm
-from amdp.verification.stability import LEAST_CHANCE, strong_ratio
 
 INK, ACCENT = "#0072B2", "#D55E00"
+MISTAKES = {  # that somebody made or could make: the tests make each one, and see that the checks reject it
+    "fixed-noise": "the noise is drawn once",
+    "scale-for-rate": "the Laplace noise takes its rate for its scale",
+    "pessimism": "plans are made for the dearest kernel of the confidence set instead of the cheapest",
+    "myopic-oracle": "the oracle does not look ahead",
+    "play-from-state-0": "games start in state 0 instead of the initial state",
+    "trials-from-state-0": "trials start in state 0 instead of the initial state",
+    "no-truncation": "the limit of the trials is ignored",
+    "tripled-weights": "estimates are three times too large",
+    "late-weights": "weights come from the current distribution, not from the one that was played",
+    "weights-after-narrowing": "weights come from the confidence set of the next round",
+    "wrong-step": "Comp-UOB is asked for the step before",
+    "exploring-weights": "exact importance weights with a gamma left in",
+    "frozen-sets": "confidence sets never narrow",
+    "narrowed-at-powers-of-two": "confidence sets narrow only when visits reach a power of two",
+    "boxes-not-nested": "confidence sets forget the earlier ones",
+    "tight-radius": "confidence sets are too narrow",
+    "estimates-doubled": "every estimate is added twice",
+    "delay-off-by-one": "feedback comes one round late",
+    "comparator-without-last-round": "the best policy in hindsight does not know the last round",
+    "bounds-cut": "explicit bounds are a tenth of what is proved",
+    "unshifted-target": "a switch aims at the law of its start",
+    "lucky-diameter": "the diameter counts the fewest steps instead of the expected ones",
+    "first-visits": "the chance to be at a target is taken for that of a first visit",
+    "long-attempts": "an attempt of a switch takes eight times its steps",
+    "slow-way-home": "a switch goes to the parking state by the worst way",
+    "unannounced-delay": "a switch waits before it sets out",
+    "swapped-epochs": "FTPL and Hedge take the number of epochs of each other's theorem",
+    "kept-policies": "a policy that stays is followed on instead of being entered anew",
+    "contrary-hedge": "Hedge takes losses for gains",
+}
 UNCHECKED = {  # places in the paper, as in the statement of a check, and why
     "Assumption 2, Assumption 28: a staying pair": "an assumption; policy switching refuses worlds without one",
     "Theorem 5, Theorem 6: regret over confidence sets, and with delays": "orders of growth without constants; "
@@ -76,17 +106,18 @@ def _text(done: Sequence[Verified], effort: Effort, seed: int) -> str:
 
 def _section(result: Verified) -> list[str]:
     check, finding = result.check, result.finding
+    margins = ", ".join(f"{name} {margin:.3g}" for name, margin in finding.margins.items())
     lines = [
         f"## {check.name}",
         "",
         f"{check.statement[0].upper()}{check.statement[1:]}.",
         "",
-        f"- Claim: {_code(check.claim)}",
+        f"- Claim: `{check.claim}`",
         *([f"- Read otherwise than printed: {check.correction}."] if check.correction else []),
         f"- Exact: {check.exact}.",
         f"- Simulated: {check.simulated or 'nothing'}.",
         f"- Found: {finding.text}.",
-        f"- Verdict: **{finding.verdict}**; margins: {_margins(finding)}; rejects {', '.join(check.rejects)}.",
+        f"- Verdict: **{finding.verdict}**; margins: {margins}; rejects {', '.join(check.rejects)}.",
         "",
     ]
     if check.name == "strong-stability-fails":
@@ -104,14 +135,6 @@ def _section(result: Verified) -> list[str]:
     return lines
 
 
-def _margins(finding: Finding) -> str:
-    return ", ".join(f"{name} {margin:.3g}" for name, margin in finding.margins.items())
-
-
-def _code(claim: str) -> str:
-    return f"`{claim}`"
-
-
 def _shares(done: Sequence[Verified], file: Path) -> Path:
     """How much of each bound was used."""
     wanted = {
@@ -125,20 +148,20 @@ def _shares(done: Sequence[Verified], file: Path) -> Path:
     }
     figures = {result.check.name: result.finding.figures for result in done}
     bars = {text: figures[name][key] for (name, key), text in wanted.items() if name in figures}
-    plt, figure, axes = _canvas()
+    figure, axes = _canvas()
     names = list(bars)[::-1]
     axes.barh(names, [max(bars[name], 1e-4) for name in names], color=INK)
     axes.axvline(1.0, color=ACCENT, linestyle="--")
     axes.set_xscale("log")
     axes.set_xlim(1e-3, 2.0)
     axes.set_xlabel("measured / allowed (the dashed line is the bound)")
-    return _saved(plt, figure, file)
+    return _saved(figure, file)
 
 
 def _strong_form(file: Path) -> Path:
     """The ratio of both sides against the visit chance."""
     chances = np.geomspace(LEAST_CHANCE / 10.0, 1.0, 60)
-    plt, figure, axes = _canvas()
+    figure, axes = _canvas()
     for loss, style in ((0.01, "-"), (1.0, "--"), (10.0, ":")):
         ratios = [strong_ratio(0.0, float(q), 1.0, loss, 1.0) for q in chances]
         axes.loglog(chances, ratios, style, color=INK, label=f"rate times loss = {loss:g}")
@@ -146,21 +169,19 @@ def _strong_form(file: Path) -> Path:
     axes.set_xlabel("chance of a visit")
     axes.set_ylabel("left side / right side")
     axes.legend(frameon=False)
-    return _saved(plt, figure, file)
+    return _saved(figure, file)
 
 
-def _canvas() -> tuple[Any, Any, Any]:
-    import matplotlib
+def _canvas() -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(6.4, 3.2), layout="constrained")
-    return plt, figure, axes
+    figure = Figure(figsize=(6.4, 3.2), layout="constrained")
+    return figure, figure.subplots()
 
 
-def _saved(plt: Any, figure: Any, file: Path) -> Path:
-    with plt.rc_context({"svg.hashsalt": "amdp"}):
+def _saved(figure: Any, file: Path) -> Path:
+    from matplotlib import rc_context
+
+    with rc_context({"svg.hashsalt": "amdp"}):
         figure.savefig(file, metadata={"Date": None})
-    plt.close(figure)
     return file

@@ -24,11 +24,6 @@ Path = list[tuple[int, int]]
 ROUNDING = 1e-11  # of a sum of chances
 
 
-def zeros(steps: int, states: int, actions: int) -> Table:
-    """A table of zeros."""
-    return [[[0.0] * actions for _ in range(states)] for _ in range(steps)]
-
-
 def perturbed(table: Table, rate: float, rng: np.random.Generator) -> Table:
     """The table plus independent noise of density `rate/2 exp(-rate |z|)`."""
     noise = rng.laplace(0.0, 1.0 / rate, (len(table), len(table[0]), len(table[0][0]))).tolist()
@@ -40,12 +35,12 @@ def perturbed(table: Table, rate: float, rng: np.random.Generator) -> Table:
 
 def picked(chances: Row, rng: np.random.Generator) -> int:
     """An index with these chances."""
-    luck, last = rng.random() * sum(chances), 0
+    threshold, last = rng.random() * sum(chances), 0
     for i, chance in enumerate(chances):
         if chance > 0.0:
             last = i
-            luck -= chance
-            if luck < 0.0:
+            threshold -= chance
+            if threshold < 0.0:
                 break
     return last
 
@@ -132,8 +127,8 @@ def best_in_hindsight(rows: Rows, initial: int, table: Table) -> float:
 class Episodes:
     """FTPL before a round: the kernels that are possible, the visits so far and the sum of the estimates that came.
 
-    Over a known kernel `lower` and `upper` are that kernel and `log_term` is 0. Trials over confidence sets succeed
-    with the greatest chance that the set allows, which is the law of simulating the policy under the maximizer.
+    Over a known kernel (Algorithm 1) `lower` and `upper` are that kernel and `log_term` is 0. Trials over confidence
+    sets succeed with the greatest chance that the set allows, the law of simulating the policy under the maximizer.
     """
 
     lower: Rows
@@ -148,8 +143,8 @@ class Episodes:
 
     def __post_init__(self) -> None:
         steps, states, actions = len(self.lower), len(self.lower[0]), len(self.lower[0][0])
-        self.estimates = zeros(steps, states, actions)
-        self.visits = [[[[0.0] * states for _ in range(actions)] for _ in range(states)] for _ in range(steps)]
+        self.estimates = np.zeros((steps, states, actions)).tolist()
+        self.visits = np.zeros((steps, states, actions, states)).tolist()
 
     def drawn(self, rng: np.random.Generator) -> Policy:
         """The policy that is cheapest for the estimates plus fresh noise."""
@@ -202,19 +197,11 @@ class Episodes:
         return lower, upper
 
 
-def over_a_kernel(rows: Rows, initial: int, rate: float, limit: int) -> Episodes:
-    """Algorithm 1."""
-    return Episodes(rows, rows, initial, rate, limit)
-
-
 def over_sets(
     shape: tuple[int, int, int], initial: int, rate: float, limit: int, rounds: int, delta: float, scale: float
 ) -> Episodes:
     """Algorithm 3, and with feedback that waits Algorithm 4: every kernel is possible at first."""
     steps, states, actions = shape
-
-    def filled(entry: float) -> Rows:
-        return [[[[entry] * states for _ in range(actions)] for _ in range(states)] for _ in range(steps)]
-
+    lower, upper = np.zeros((*shape, states)).tolist(), np.ones((*shape, states)).tolist()
     log_term = log(10.0 * steps * states * actions * rounds / delta)
-    return Episodes(filled(0.0), filled(1.0), initial, rate, limit, log_term, scale)
+    return Episodes(lower, upper, initial, rate, limit, log_term, scale)

@@ -9,7 +9,7 @@ from math import inf
 
 import numpy as np
 
-from amdp.verification.reference import Path, Row, Table, perturbed, picked, zeros
+from amdp.verification.reference import Path, Row, Table, perturbed, picked
 
 
 @dataclass
@@ -38,9 +38,9 @@ class Stream:
         self.begin()
 
     def begin(self) -> None:
-        """Before the first epoch."""
+        """Put the stream back to its initial state, with nothing learned."""
         self.time, self.state, self.followed = 0, self.initial, None
-        self.estimates = zeros(self.steps, len(self.rows), len(self.rows[0]))
+        self.estimates = np.zeros((self.steps, len(self.rows), len(self.rows[0]))).tolist()
 
     def _law(self, policy: list[int]) -> list[Row]:
         """`mu_pi^t` of the states, from the initial state at step 0."""

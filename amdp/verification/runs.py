@@ -2,39 +2,31 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from time import perf_counter
 from zlib import crc32
 
 import numpy as np
 
 from amdp.errors import InvalidInput
+from amdp.text import suggestion
 from amdp.verification import (
-    confidence_sets,
     delayed_feedback,
-    episode_games,
     estimates,
+    games,
+    infinite_horizon,
+    known_transitions,
     parameters,
-    regret_terms,
-    stability,
     stream_estimates,
-    stream_games,
-    stream_regret,
-    switches,
-    unknown_terms,
+    unknown_transitions,
 )
 from amdp.verification.base import Check, Effort, Finding, Parts
 
 FAMILIES = (
-    episode_games,
-    stream_games,
-    regret_terms,
-    stability,
-    confidence_sets,
-    unknown_terms,
+    games,
+    known_transitions,
+    unknown_transitions,
     delayed_feedback,
-    switches,
-    stream_regret,
+    infinite_horizon,
     parameters,
     stream_estimates,
     estimates,
@@ -52,7 +44,7 @@ class Verified:
 
 def checks() -> list[Check]:
     """Whole games; then episodes over a kernel, over confidence sets, with delays; streams; estimators."""
-    return [check for family in FAMILIES for check in family.checks()]
+    return [check for family in FAMILIES for check in vars(family).values() if isinstance(check, Check)]
 
 
 def chosen(names: Sequence[str]) -> list[Check]:
@@ -60,15 +52,13 @@ def chosen(names: Sequence[str]) -> list[Check]:
     known = {check.name: check for check in checks()}
     for name in names:
         if name not in known:
-            near = get_close_matches(name, known, 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise InvalidInput(f"no check {name!r}{hint}; known names: {', '.join(known)}")
+            raise InvalidInput(f"no check {name!r}; {suggestion(name, known)}known names: {', '.join(known)}")
     return [known[name] for name in names] if names else list(known.values())
 
 
 def false_alarm(wanted: Sequence[Check]) -> float:
     """A bound on the chance that one of these checks fails a right implementation: the sum of theirs."""
-    return sum(check.false_alarm.rate for check in wanted)
+    return sum(check.false_alarm_rate for check in wanted)
 
 
 def verify(wanted: Sequence[Check], effort: Effort, seed: int, parts: Parts | None = None) -> Iterator[Verified]:

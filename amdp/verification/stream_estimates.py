@@ -20,31 +20,13 @@ from amdp.model.chains import rows_of
 from amdp.model.domains import StationaryPolicies
 from amdp.model.segments import Place
 from amdp.model.transitions import Kernel
-from amdp.verification.base import NO_FALSE_ALARM, Check, Effort, Finding, Parts, equality_margin, judged
-from amdp.verification.switches import RHYTHM
+from amdp.verification.base import Effort, Finding, Parts, check, equality_margin, judged
+from amdp.verification.infinite_horizon import RHYTHM, plain_law
 
 STEPS = 600
 LIKELY = 0.9  # the chance of the policy that was followed before, if it is the likely one
 LIMITS = (1.0, 5.0, 20.0, inf)  # of trials; without limit the counts have the means of Hedge's weights
 ROUNDING = 1e-9
-
-
-def checks() -> list[Check]:
-    """Section 5 and appendix D."""
-    return [
-        Check(
-            "stream-estimates",
-            "Theorem 8, Lemma 33: estimates of a stream given what came before the epoch",
-            "E[estimate of (s, a) at t] = loss sum_pi p F_pi(t) mu_pi^t(s, a) / sum_pi p mu_pi^t(s, a) <= loss, "
-            "F_pi(t) the chance that a switch to pi is over; an epoch leaves out at most SAH/(eL) + C, C a switch",
-            "everything: all that may happen in an epoch is enumerated, from every state and after every policy",
-            "",
-            {"kept-policies": ("mean", "formula"), "long-attempts": ("left_out",)},
-            _stream_estimates,
-            NO_FALSE_ALARM,
-            "the printed bound SAH/(eL) does not count the steps of a switch, which no estimate knows of",
-        ),
-    ]
 
 
 def followed(entry: PolicySwitching, place: Place, actions: Actions, stop: int) -> Floats:
@@ -71,16 +53,6 @@ def followed(entry: PolicySwitching, place: Place, actions: Actions, stop: int) 
     return result
 
 
-def plain_law(entry: PolicySwitching, actions: Actions, steps: int) -> Floats:
-    """The law `[t, s]` of the state if the policy had been followed from the start."""
-    moves = rows_of(entry.kernel)[np.arange(len(actions)), actions]
-    law = np.zeros((steps, len(moves)))
-    law[0, entry.initial] = 1.0
-    for t in range(1, steps):
-        law[t] = law[t - 1] @ moves
-    return law
-
-
 class Epochs(NamedTuple):
     """What an epoch may bring, from one place and for one law of policies; all `[t, s, a]`."""
 
@@ -90,32 +62,28 @@ class Epochs(NamedTuple):
     there: Floats  # chances of being there, had each policy been followed from the start
 
 
-def epochs_of(made: EpochSetup, laws: int, rng: np.random.Generator) -> Iterator[Epochs]:
+def epochs_of(setup: EpochSetup, laws: int, rng: np.random.Generator) -> Iterator[Epochs]:
     """From every state after every policy, at the end of some epochs; the first epoch is like an episode."""
-    entry, (_, states, actions) = made.entry, made.entry.kernel.shape
+    entry, (_, states, actions) = setup.entry, setup.entry.kernel.shape
     every = list_policies(StationaryPolicies(entry.kernel, entry.initial))
     policies = one_hot(every.actions, actions)
     for epoch, state, policy in product((1, 2), range(states), policies):
-        place = Place(epoch * made.length, state, policy)
-        stop = place.time + made.length
+        place = Place(epoch * setup.length, state, policy)
+        stop = place.time + setup.length
         now = np.stack([followed(entry, place, pi, stop)[place.time :] for pi in every.actions])
         there = np.stack([plain_law(entry, pi, stop)[place.time :] for pi in every.actions])
         over = now.sum(axis=2, keepdims=True)
         same = (policies == policy).all(axis=(1, 2))
-        for chances in [
-            LIKELY * same + (1.0 - LIKELY) / len(policies),
-            *rng.dirichlet(np.ones(len(policies)), size=laws),
-        ]:
-            met, entered, usual = (
-                np.einsum("n,nts,nsa->tsa", chances, x, policies) for x in (now, over * there, there)
-            )
-            yield Epochs(met * _weights(made, Mixture(every, chances), place, rng), met, entered, usual)
+        likely = LIKELY * same + (1.0 - LIKELY) / len(policies)
+        for chances in (likely, *rng.dirichlet(np.ones(len(policies)), size=laws)):
+            met, *rest = (np.einsum("n,nts,nsa->tsa", chances, x, policies) for x in (now, over * there, there))
+            yield Epochs(met * _weights(setup, Mixture(every, chances), place, rng), met, *rest)
 
 
-def _weights(made: EpochSetup, mixture: Mixture, place: Place, rng: np.random.Generator) -> Floats:
+def _weights(setup: EpochSetup, mixture: Mixture, place: Place, rng: np.random.Generator) -> Floats:
     """The weight `[t, s, a]` of each pair in each step of the epoch."""
-    learner: Any = made.learner
-    size, (_, states, actions) = made.length, made.entry.kernel.shape
+    learner: Any = setup.learner
+    size, (_, states, actions) = setup.length, setup.entry.kernel.shape
     weights = np.empty((size, states, actions))
     for s, a in np.ndindex(states, actions):
         seen = Epoch(np.full(size, s), np.full(size, a), place.time, began=place)
@@ -123,16 +91,26 @@ def _weights(made: EpochSetup, mixture: Mixture, place: Place, rng: np.random.Ge
     return weights
 
 
+@check(
+    statement="Theorem 8, Lemma 33: estimates of a stream given what came before the epoch",
+    claim=(
+        "E[estimate of (s, a) at t] = loss sum_pi p F_pi(t) mu_pi^t(s, a) / sum_pi p mu_pi^t(s, a) <= loss, "
+        "F_pi(t) the chance that a switch to pi is over; an epoch leaves out at most SAH/(eL) + C, C a switch"
+    ),
+    exact="everything: all that may happen in an epoch is enumerated, from every state and after every policy",
+    rejects={"kept-policies": ("mean", "formula"), "long-attempts": ("left_out",)},
+    correction="the printed bound SAH/(eL) does not count the steps of a switch, which no estimate knows of",
+)
 def _stream_estimates(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
     task = Task(StationaryPolicies(Kernel.homogeneous(RHYTHM, STEPS)), STEPS)
-    made, drawn = parts.stream(task), effort.samples(1)
+    setup, drawn = parts.stream(task), effort.samples(1)
     worst = share = off = 0.0
-    for epoch in epochs_of(made, drawn, rng):
+    for epoch in epochs_of(setup, drawn, rng):
         worst = max(worst, float(epoch.means.max()))
         off = max(off, float(np.abs(epoch.met - epoch.entered).max()))
         for limit in LIMITS:
             left = float((epoch.there - epoch.met * (1.0 - (1.0 - epoch.there) ** limit)).sum())
-            share = max(share, left / (epoch.there.size / (e * limit) + made.entry.expected_length))
+            share = max(share, left / (epoch.there.size / (e * limit) + setup.entry.expected_length))
     kept = max(float(epoch.means.max()) for epoch in epochs_of(hedge_infinite(task), drawn, rng))
     text = (
         f"means of at most {worst:.3f} times the loss, in line with the formula to {off:.0e}; at most {share:.2f} of "

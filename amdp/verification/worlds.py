@@ -1,53 +1,60 @@
-"""A small world, and what policies do in it by plain array operations: no oracle, no compiled code."""
+"""A small world, and what policies do in it by plain array operations: no oracle, no compiled code.
 
-from dataclasses import dataclass
-from functools import cached_property
+Three steps, three states, two actions, not from state 0 on: small enough that every policy can be listed.
+"""
+
+from collections.abc import Callable
 from itertools import product
-from typing import Self
+from math import e, log
+from typing import Any
 
 import numpy as np
 
-from amdp.arrays import Actions, Bools, Floats
+from amdp.algorithms.estimators.feedback import Bandit
+from amdp.arrays import Actions, Bools, Floats, Policies
 from amdp.model.domains import MarkovPolicies
 from amdp.model.transitions import Kernel
 
 STEPS, STATES, ACTIONS, INITIAL = 3, 3, 2, 1
 SHAPE = STEPS, STATES, ACTIONS
 PAIRS = STATES * ACTIONS
+TRANSITIONS = np.random.default_rng(7).dirichlet(np.ones(STATES), size=SHAPE)  # [h, s, a, y]
+KERNEL = Kernel(TRANSITIONS)
+DOMAIN = MarkovPolicies(KERNEL, INITIAL)
 
 
-@dataclass(frozen=True, eq=False)
-class SmallWorld:
-    """Three steps, three states, two actions, not from state 0 on: small enough that every policy can be listed."""
+def feedback_of_round(
+    learner: Any, distribution: Any, policy: Policies, table: Floats, rng: np.random.Generator
+) -> Bandit:
+    """Play a policy in the small world: the path, its weights, and the losses `table` `[h, s, a]` on it."""
+    segment = KERNEL.walk(policy, INITIAL, rng.random((STEPS, 2)))
+    return Bandit.reveal(table, segment, learner.weigh(distribution, segment, rng))
 
-    p: Floats  # [h, s, a, y]
 
-    @classmethod
-    def fixed(cls) -> Self:
-        """Always the same one."""
-        return cls(np.random.default_rng(7).dirichlet(np.ones(STATES), size=(STEPS, STATES, ACTIONS)))
-
-    @cached_property
-    def kernel(self) -> Kernel:
-        """As the library sees it."""
-        return Kernel(self.p)
-
-    @property
-    def domain(self) -> MarkovPolicies:
-        """All Markov policies."""
-        return MarkovPolicies(self.kernel, INITIAL)
+def proved_terms(rate: float, limit: int, rounds: int) -> dict[str, float]:
+    """The bounds of Theorem 4 on the resampling, error and stability terms of the regret in the small world."""
+    return {
+        "resampling": STEPS * PAIRS * rounds / (e * limit),
+        "error": 2.0 * STEPS * (1.0 + log(PAIRS)) / rate,
+        "stability": 3.0 * rate * STEPS**2 * PAIRS * rounds,
+    }
 
 
 def leaders(p: Floats, costs: Floats) -> Actions:
     """The cheapest policies `[n, h, s]` for `costs` `[n, h, s, a]`, by backward induction."""
+    return _backward_induction(costs, lambda h, values: np.einsum("say,ny->nsa", p[h], values))[0]
+
+
+def _backward_induction(costs: Floats, expectation: Callable[[int, Floats], Floats]) -> tuple[Actions, Floats]:
+    """Policies `[n, h, s]` and their values `[n, s]`, by the expectation `[n, s, a]` of values `[n, y]` in a step."""
     n, steps, states, _ = costs.shape
     actions = np.empty((n, steps, states), dtype=np.int32)
     ahead = np.zeros((n, states))
     for h in reversed(range(steps)):
-        worth = costs[:, h] + (np.einsum("say,ny->nsa", p[h], ahead) if h < steps - 1 else 0.0)
+        worth = costs[:, h] + (expectation(h, ahead) if h < steps - 1 else 0.0)
         actions[:, h] = worth.argmin(axis=2)
         ahead = worth.min(axis=2)
-    return actions
+    return actions, ahead
 
 
 def occupancies(p: Floats, actions: Actions, initial: int = INITIAL) -> Floats:
@@ -60,6 +67,11 @@ def occupancies(p: Floats, actions: Actions, initial: int = INITIAL) -> Floats:
         result[:, h] = at[:, :, None] * (actions[:, h, :, None] == np.arange(p.shape[2]))
         at = np.einsum("nsa,say->ny", result[:, h], p[h])
     return result
+
+
+def value(p: Floats, policy: Actions, costs: Floats) -> float:
+    """What a policy `[h, s]` pays."""
+    return float((occupancies(p, policy[None])[0] * costs).sum())
 
 
 def paths(p: Floats, actions: Actions, rng: np.random.Generator) -> Bools:
@@ -77,7 +89,7 @@ def paths(p: Floats, actions: Actions, rng: np.random.Generator) -> Bools:
 
 def laplace(n: int, rate: float, rng: np.random.Generator) -> Floats:
     """Noise `[n, h, s, a]` of density `rate/2 exp(-rate |z|)`."""
-    return rng.laplace(scale=1.0 / rate, size=(n, STEPS, STATES, ACTIONS))
+    return rng.laplace(scale=1.0 / rate, size=(n, *SHAPE))
 
 
 # --- over boxes -------------------------------------------------------------------------------------------------------
@@ -97,14 +109,8 @@ def least_expectations(lower: Floats, upper: Floats, values: Floats) -> Floats:
 
 def extended_value_iteration(lower: Floats, upper: Floats, costs: Floats) -> tuple[Actions, Floats]:
     """The policies `[n, h, s]` of the cheapest pairs of policy and kernel for `costs` `[n, h, s, a]`, what they pay."""
-    n, steps, states, _ = costs.shape
-    actions = np.empty((n, steps, states), dtype=np.int32)
-    ahead = np.zeros((n, states))
-    for h in reversed(range(steps)):
-        worth = costs[:, h] + (least_expectations(lower[h], upper[h], ahead) if h < steps - 1 else 0.0)
-        actions[:, h] = worth.argmin(axis=2)
-        ahead = worth.min(axis=2)
-    return actions, ahead[:, INITIAL]
+    actions, values = _backward_induction(costs, lambda h, ahead: least_expectations(lower[h], upper[h], ahead))
+    return actions, values[:, INITIAL]
 
 
 def greatest_chances(lower: Floats, upper: Floats, actions: Actions) -> Floats:

@@ -23,7 +23,7 @@ from amdp.game.arenas import Episodic
 from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
-from amdp.verification.stability import first_leads
+from amdp.verification.known_transitions import first_leads
 
 ARM = Segment(np.array([0]), np.array([0]))
 RATE, LIMIT = 0.7, 9

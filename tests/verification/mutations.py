@@ -45,7 +45,6 @@ class Untruncated(GeometricResampling):
     """Goes on counting far beyond the limit."""
 
     def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
-        """Counts of up to 64 times the limit."""
         counts: Weights = distribution.trials.per_step(segment, 64 * self.limit, rng)
         return counts
 
@@ -54,7 +53,6 @@ class Tripled(GeometricResampling):
     """Estimates three times too large."""
 
     def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
-        """Three times the counts."""
         counts = super().weigh(distribution, segment, rng)
         return counts._replace(values=3.0 * counts.values)
 
@@ -66,11 +64,9 @@ class WeighedOnArrival(GeometricResampling):
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0), compare=False)
 
     def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
-        """Nothing yet."""
         return Weights(np.zeros(len(segment.states)))
 
     def add(self, total: Floats, feedback: Bandit, distribution: Any) -> Floats:
-        """Too late: the distribution has moved on."""
         now = distribution.trials.per_step(feedback.segment, self.limit, self.rng)
         return added(total, Bandit(feedback.segment, now, feedback.losses))
 
@@ -79,7 +75,6 @@ class OffByOne(Delays):
     """Brings feedback one round late."""
 
     def arrivals(self, k: int) -> NDArray[np.int64]:
-        """Those of the round before."""
         return super().arrivals(k - 1) if k else np.empty(0, dtype=np.int64)
 
 
@@ -87,7 +82,6 @@ class FreshBox(BernsteinBox):
     """Forgets the earlier intervals instead of intersecting with them."""
 
     def narrow(self, segment: Segment) -> "FreshBox":
-        """The newest intervals alone."""
         narrowed = super().narrow(segment)
         if narrowed is self:
             return self
@@ -100,7 +94,6 @@ class WrongStepBox(BernsteinBox):
     """Asks Comp-UOB for the step before."""
 
     def greatest_visits(self, policies: Policies, initial: int, pairs: Pairs) -> Floats:
-        """Of the right pair, at the wrong step."""
         before = Pairs(np.maximum(pairs.steps - 1, 0), pairs.states, pairs.actions)
         return super().greatest_visits(policies, initial, before)
 
@@ -109,8 +102,8 @@ class UnshiftedSwitching(PolicySwitching):
     """The printed text: the target is drawn from the law of the step in which the attempt starts."""
 
     def _targets(self, place: Place, policy: Policies, stop: int) -> Floats:
-        found: Floats = laws(chains(rows_of(self.kernel), policy[None]), self.initial, place.time, stop)[0]
-        return found
+        targets: Floats = laws(chains(rows_of(self.kernel), policy[None]), self.initial, place.time, stop)[0]
+        return targets
 
 
 class LuckySwitching(PolicySwitching):
@@ -118,10 +111,9 @@ class LuckySwitching(PolicySwitching):
 
     @cached_property
     def diameter(self) -> Diameter:
-        """With lucky times."""
-        found, rows = diameter(self.kernel), rows_of(self.kernel)
+        right, rows = diameter(self.kernel), rows_of(self.kernel)
         steps = shortest_path(rows.sum(axis=1), unweighted=True).T  # [y, s]
-        return replace(found, times=steps, value=float(steps.max()))
+        return replace(right, times=steps, value=float(steps.max()))
 
 
 class FirstVisitSwitching(PolicySwitching):
@@ -129,16 +121,15 @@ class FirstVisitSwitching(PolicySwitching):
 
     @cached_property
     def routes(self) -> Routes:
-        """With the chances of first visits, where one is possible."""
-        found, rows = best_routes(self.kernel, self.diameter), rows_of(self.kernel)
+        routes, rows = best_routes(self.kernel, self.diameter), rows_of(self.kernel)
         chances = np.empty(len(rows))
         for target in range(len(rows)):
-            at = np.eye(len(rows))[found.parked]
-            for left in reversed(range(found.length)):
-                at = at * (np.arange(len(rows)) != target) if left < found.length - 1 else at
-                at = at @ rows[np.arange(len(rows)), found.actions[target, left]]
+            at = np.eye(len(rows))[routes.parked]
+            for left in reversed(range(routes.length)):
+                at = at * (np.arange(len(rows)) != target) if left < routes.length - 1 else at
+                at = at @ rows[np.arange(len(rows)), routes.actions[target, left]]
             chances[target] = at[target]
-        return replace(found, arrival=np.where(chances > 0.0, chances, found.arrival))
+        return replace(routes, arrival=np.where(chances > 0.0, chances, routes.arrival))
 
 
 class SlowSwitching(PolicySwitching):
@@ -157,9 +148,8 @@ class LongAttemptsSwitching(PolicySwitching):
 
     @cached_property
     def routes(self) -> Routes:
-        """With every action repeated."""
-        found = best_routes(self.kernel, self.diameter)
-        return replace(found, actions=np.repeat(found.actions, 8, axis=1))
+        routes = best_routes(self.kernel, self.diameter)
+        return replace(routes, actions=np.repeat(routes.actions, 8, axis=1))
 
 
 class LongAttemptsRenewed(LongAttemptsSwitching, RenewedSwitching):
@@ -177,7 +167,6 @@ class DawdlingSwitching(PolicySwitching):
     """Waits a while where it is before it sets out, and does not say so."""
 
     def walk(self, place: Place, policy: Policies, stop: int, rng: np.random.Generator) -> Visit:
-        """As many steps as a switch may take, in vain."""
         later = min(stop, place.time + ceil(self.expected_length))
         visit = super().walk(replace(place, time=later), policy, stop, rng)
         idle = np.full(later - place.time, place.state)
@@ -194,7 +183,6 @@ class FtplOfHedge(FtplTuning):
 
     @classmethod
     def tuned(cls, entry: PolicySwitching, epochs: int | None = None, multiplier: float = 1.0) -> Self:
-        """The wrong `J`."""
         return super().tuned(entry, epochs or HedgeTuning.tuned(entry).epochs, multiplier)
 
 
@@ -203,7 +191,6 @@ class HedgeOfFtpl(HedgeTuning):
 
     @classmethod
     def tuned(cls, entry: PolicySwitching, epochs: int | None = None, multiplier: float = 1.0) -> Self:
-        """The wrong `J`."""
         return super().tuned(entry, epochs or FtplTuning.tuned(entry).epochs, multiplier)
 
 
@@ -211,7 +198,6 @@ class ContraryHedge(Hedge):
     """Takes losses for gains."""
 
     def learn(self, distribution: WeightedPolicies, feedback: Feedback) -> WeightedPolicies:
-        """The wrong way round."""
         right = super().learn(distribution, feedback)
         return replace(right, incurred=2.0 * distribution.incurred - right.incurred)
 
@@ -223,11 +209,9 @@ class MyopicOracle:
     requires: ClassVar[tuple[str, ...]] = ()
 
     def supports(self, domain: Domain) -> bool:
-        """As backward induction does."""
         return BackwardInduction().supports(domain)
 
     def bind(self, domain: Domain) -> Planner:
-        """A planner that does not look ahead."""
         return _Myopic(self, domain)
 
 
@@ -244,7 +228,6 @@ class PessimisticBox(BernsteinBox):
     """Plans for the dearest kernel of the box instead of the cheapest."""
 
     def cheapest(self, costs: Costs) -> Sweep:
-        """Backward induction with the greatest expectation of the next value."""
         n, steps, states, _ = costs.shape
         actions, values = np.empty((n, steps, states), np.int32), np.empty((n, steps, states))
         for h in reversed(range(steps)):
@@ -259,7 +242,6 @@ class NarrowsFirst(Ftpl):
     """Weighs with the confidence set of the next round."""
 
     def weigh(self, distribution: PerturbedLeader, segment: Segment, rng: np.random.Generator) -> Weights:
-        """After the set was narrowed."""
         return super().weigh(self.observe(distribution, segment), segment, rng)
 
 
@@ -267,7 +249,6 @@ class LearnsTwice(Ftpl):
     """Adds every estimate twice."""
 
     def learn(self, distribution: PerturbedLeader, feedback: Feedback) -> PerturbedLeader:
-        """Once too often."""
         return super().learn(super().learn(distribution, feedback), feedback)
 
 
@@ -275,7 +256,6 @@ class LazyBox(BernsteinBox):
     """Narrows a row only when its visits reach a power of two."""
 
     def narrow(self, segment: Segment) -> "LazyBox":
-        """All visits are counted, few intervals are renewed."""
         newest = super().narrow(segment)
         assert newest.visits is not None
         visits = newest.visits.sum(axis=-1, keepdims=True)
@@ -288,7 +268,6 @@ class FrozenBox(BernsteinBox):
     """Never narrows."""
 
     def narrow(self, segment: Segment) -> "FrozenBox":
-        """As it was."""
         return self
 
 
@@ -321,13 +300,13 @@ def trials_from_zero(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
     """Trials start in state 0, compiled or not, over a kernel, over a box and in a stream."""
     searched, batched, visits = CompiledTrials._searched, BatchedTrials.per_step, PolicySwitching.visits
     moved = cache(lambda entry: replace(entry, initial=0))
-    patch.setattr(CompiledTrials, "_searched", lambda self, *given: searched(replace(self, initial=0), *given))
+    patch.setattr(CompiledTrials, "_searched", lambda self, *arguments: searched(replace(self, initial=0), *arguments))
     patch.setattr(
         BatchedTrials,
         "per_step",
-        lambda self, *given: batched(BatchedTrials(cast(Any, _FromZero(self.distribution))), *given),
+        lambda self, *arguments: batched(BatchedTrials(cast(Any, _FromZero(self.distribution))), *arguments),
     )
-    patch.setattr(PolicySwitching, "visits", lambda self, *given: visits(moved(self), *given))
+    patch.setattr(PolicySwitching, "visits", lambda self, *arguments: visits(moved(self), *arguments))
     return parts
 
 
@@ -349,7 +328,7 @@ def comparator_without_last_round(parts: Parts, patch: pytest.MonkeyPatch) -> Pa
 def bounds_cut(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
     """All explicit bounds are a tenth of what is proved."""
     patch.setattr(PolicySwitching, "expected_length", property(lambda self: 0.1 * self.routes.bound))
-    patch.setattr(ftpl, "ftpl_bound", lambda *given: _tenth(ftpl_bound(*given)))
+    patch.setattr(ftpl, "ftpl_bound", lambda *arguments: _tenth(ftpl_bound(*arguments)))
     kinds: tuple[type[Any], ...] = FtplTuning, HedgeTuning
     for kind in kinds:
         patch.setattr(kind, "bound", property(partial(_cut, kind.bound.fget)))

@@ -6,16 +6,17 @@ from numpy.testing import assert_allclose
 
 from amdp import evaluate, one_hot
 from amdp.algorithms.ftpl.perturbations import Laplace
+from amdp.arrays import Floats
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import MarkovPolicies
 from amdp.model.segments import Pairs
 from amdp.oracles.base import bind
-from amdp.verification.estimates import truncated_moment
-from amdp.verification.stability import first_leads, strong_ratio
+from amdp.verification.known_transitions import first_leads, strong_ratio
 from amdp.verification.worlds import (
+    DOMAIN,
     INITIAL,
     SHAPE,
-    SmallWorld,
+    TRANSITIONS,
     extended_value_iteration,
     greatest_chances,
     laplace,
@@ -23,6 +24,14 @@ from amdp.verification.worlds import (
     occupancies,
     paths,
 )
+
+
+def truncated_moment(q: Floats, limit: int, power: int) -> Floats:
+    """`E[min(Geo(q), L)^power]`."""
+    n = np.arange(1, limit + 1)
+    miss = 1.0 - q[..., None]
+    chances = np.where(n < limit, q[..., None] * miss ** (n - 1), miss ** (n - 1))
+    return np.array((n**power * chances).sum(axis=-1))
 
 
 @pytest.mark.parametrize("q", [0.03, 0.4, 1.0])
@@ -37,40 +46,40 @@ def test_moments_of_the_truncated_geometric_law(q: float, limit: int) -> None:
 
 
 def test_plain_backward_induction_and_occupancies_are_those_of_the_library() -> None:
-    world, rng = SmallWorld.fixed(), np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     costs = rng.normal(size=(50, *SHAPE))
-    found = bind("dp", world.domain).minimize(costs)
-    actions = leaders(world.p, costs)
-    assert_allclose((occupancies(world.p, actions) * costs).sum(axis=(1, 2, 3)), found.objective)
-    assert_allclose(evaluate(world.domain, actions, costs), found.objective)
+    plans = bind("dp", DOMAIN).minimize(costs)
+    actions = leaders(TRANSITIONS, costs)
+    assert_allclose((occupancies(TRANSITIONS, actions) * costs).sum(axis=(1, 2, 3)), plans.objective)
+    assert_allclose(evaluate(DOMAIN, actions, costs), plans.objective)
 
 
 def test_plain_extended_value_iteration_is_that_of_the_library() -> None:
-    world, rng = SmallWorld.fixed(), np.random.default_rng(2)
-    lower, upper = np.maximum(0.0, world.p - 0.1), np.minimum(1.0, world.p + 0.1)
+    rng = np.random.default_rng(2)
+    lower, upper = np.maximum(0.0, TRANSITIONS - 0.1), np.minimum(1.0, TRANSITIONS + 0.1)
     box = BernsteinBox(lower, upper)
     costs = rng.normal(size=(40, *SHAPE))
     domain = MarkovPolicies(box, INITIAL)
-    found = bind("dp", domain).minimize(costs)
+    plans = bind("dp", domain).minimize(costs)
     actions, values = extended_value_iteration(lower, upper, costs)
-    assert_allclose(values, found.objective)
-    assert_allclose(evaluate(domain, actions, costs), found.objective)
+    assert_allclose(values, plans.objective)
+    assert_allclose(evaluate(domain, actions, costs), plans.objective)
     visits = box.greatest_visits(one_hot(actions, 2), INITIAL, Pairs.all(SHAPE))
     assert_allclose(greatest_chances(lower, upper, actions).reshape(40, -1), visits)
 
 
 def test_plain_paths_are_where_their_policies_are() -> None:
     # 20,000 paths; six standard errors: a false alarm once in 5e8 for each of 18 pairs.
-    world, rng = SmallWorld.fixed(), np.random.default_rng(6)
+    rng = np.random.default_rng(6)
     actions = np.repeat(rng.integers(2, size=(1, *SHAPE[:2])).astype(np.int32), 20_000, axis=0)
-    share = paths(world.p, actions, rng).mean(axis=0)
-    assert_allclose(share, occupancies(world.p, actions[:1])[0], atol=6 * 0.5 / np.sqrt(20_000))
+    share = paths(TRANSITIONS, actions, rng).mean(axis=0)
+    assert_allclose(share, occupancies(TRANSITIONS, actions[:1])[0], atol=6 * 0.5 / np.sqrt(20_000))
 
 
 def test_the_counterexample_has_the_printed_figures() -> None:
     total, step, rate = np.array([0.75, 0.2, 0.6]), np.array([0.1, 0.0, 0.0]), 3.0
     first, second = np.array([0.1, 0.1, 0.2]), np.array([0.2, 0.1, 0.1])
-    before, after = (first_leads(float((second - first) @ one) / 0.1, rate) for one in (total, total + step))
+    before, after = (first_leads(float((second - first) @ losses) / 0.1, rate) for losses in (total, total + step))
     assert before == pytest.approx(0.609453, abs=1e-6)
     assert after == pytest.approx(0.675248, abs=1e-6)
     decrease = (after - before) * 0.1 * 0.1
@@ -106,12 +115,13 @@ def test_the_strong_form_fails_in_a_real_world_too() -> None:
     p[0, 1, :] = p[1, :, :] = (1.0, 0.0)
     rate, draws = 1.0, 200_000
     noise = Laplace(rate).perturbed(np.zeros((2, 2, 2)), draws, np.random.default_rng(4))
-    told = np.zeros((2, 2, 2))
-    told[1, 1, 0] = 0.05
+    losses = np.zeros((2, 2, 2))
+    losses[1, 1, 0] = 0.05
     before, after = (
-        (occupancies(p, leaders(p, noise + more), 0) * told).sum(axis=(1, 2, 3)) for more in (np.zeros_like(told), told)
+        (occupancies(p, leaders(p, noise + more), 0) * losses).sum(axis=(1, 2, 3))
+        for more in (np.zeros_like(losses), losses)
     )
-    strong, weak = rate * (before**2).mean(), rate * told.sum() * before.mean()
+    strong, weak = rate * (before**2).mean(), rate * losses.sum() * before.mean()
     decrease = before.mean() - after.mean()
     # Differences of the same draws: the decrease is known to a twentieth of itself or better.
     assert decrease > 4.0 * strong

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 from amdp.verification import Effort
-from amdp.verification.mistakes import MISTAKES
-from amdp.verification.page import write
+from amdp.verification.page import MISTAKES, write
 from amdp.verification.runs import chosen, verify
 
 
@@ -12,9 +11,9 @@ def test_the_page_tells_what_was_found(tmp_path: Path) -> None:
     done = list(verify(chosen(["nestedness", "hedge-inequality", "strong-stability-fails"]), Effort.QUICK, 1))
     page, *figures = write(done, Effort.QUICK, 1, tmp_path / "verified.md")
     text = page.read_text(encoding="utf-8")
-    for one in done:
-        assert f"## {one.check.name}" in text
-        assert one.finding.text in text
+    for result in done:
+        assert f"## {result.check.name}" in text
+        assert result.finding.text in text
     assert all(f"| {name} |" in text for name in MISTAKES)
     assert "a chance of at most 1e-06" in text
     assert "|  |" not in text  # every mistake is rejected by somebody

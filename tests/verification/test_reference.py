@@ -23,8 +23,8 @@ def test_the_least_expectation_is_that_of_a_linear_program() -> None:
     for _ in range(30):
         lower, upper = (ends[0][0][0] for ends in box(rng))
         values = rng.normal(size=3).tolist()
-        found = linprog(values, A_eq=np.ones((1, 3)), b_eq=[1.0], bounds=list(zip(lower, upper, strict=True)))
-        assert reference.least_expectation(lower, upper, values) == pytest.approx(found.fun)
+        solution = linprog(values, A_eq=np.ones((1, 3)), b_eq=[1.0], bounds=list(zip(lower, upper, strict=True)))
+        assert reference.least_expectation(lower, upper, values) == pytest.approx(solution.fun)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -38,7 +38,7 @@ def test_the_leader_is_the_best_of_all_policies_and_extreme_kernels(seed: int) -
         ahead = [costs[1][s][policy[1][s]] for s in range(3)]
         return float(costs[0][1][first]) + reference.least_expectation(lower[0][1][first], upper[0][1][first], ahead)
 
-    every = ([list(one[:3]), list(one[3:])] for one in product(range(2), repeat=6))
+    every = ([list(actions[:3]), list(actions[3:])] for actions in product(range(2), repeat=6))
     assert pays(reference.leader(lower, upper, costs)) == pytest.approx(min(pays(policy) for policy in every))
 
 
@@ -81,7 +81,7 @@ def test_intervals_narrow_by_hand_and_start_again_when_nothing_is_left() -> None
 
 def test_counts_of_trials_are_truncated_geometric() -> None:
     # A bandit: q = 1/2. 4,000 counts; limits of six standard errors: a false alarm once in 1e8.
-    plain = reference.over_a_kernel([[[[1.0], [1.0]]]], 0, 1.0, 3)
+    plain = reference.Episodes([[[[1.0], [1.0]]]], [[[[1.0], [1.0]]]], 0, 1.0, 3)
     rng = np.random.default_rng(5)
     counts = np.bincount([plain.counted([(0, 0)], 0, rng) for _ in range(4_000)], minlength=4)[1:] / 4_000
     assert_allclose(counts, [0.5, 0.25, 0.25], atol=6 * 0.5 / np.sqrt(4_000))
