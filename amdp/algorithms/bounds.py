@@ -155,6 +155,12 @@ def adaptive_o_reps(shape: Shape, rounds: int, first: float, gamma: float = 0.0)
     return AdaptiveBound(first, 2.0 * steps, stability, gamma * steps * pairs * rounds)
 
 
+def adaptive_o_reps_full(shape: Shape, rounds: int, first: float) -> AdaptiveBound:
+    """Full information, no delay: `2H + first + 2H sqrt(K ln SA)` [derived: docs/learning-rates.md]."""
+    steps, states, actions = shape
+    return AdaptiveBound(first, 2.0 * steps, 2.0 * steps * sqrt(rounds * log(states * actions)))
+
+
 # --- orders of growth: no constants, no logarithms --------------------------------------------------------------------
 
 

@@ -64,6 +64,7 @@ class Provenance(StrEnum):
     SOURCE = "its source, constants derived"
     VARIANT = "a variant of its source"
     RECONSTRUCTION = "reconstruction"
+    DERIVED = "derived here"
 
 
 @dataclass(frozen=True)
@@ -109,10 +110,11 @@ _KNOWN, _UNKNOWN, _COMMUNICATING = Transitions.KNOWN, Transitions.UNKNOWN, Trans
 _BANDIT, _FULL, _DELAYED = FeedbackKind.BANDIT, FeedbackKind.FULL, FeedbackKind.DELAYED
 _POLY, _ORACLE, _EXP = Efficiency.POLYNOMIAL, Efficiency.ORACLE, Efficiency.EXPONENTIAL
 _PAPER, _SOURCE = Provenance.PAPER, Provenance.SOURCE
-_VARIANT, _GUESS = Provenance.VARIANT, Provenance.RECONSTRUCTION
+_VARIANT, _GUESS, _OWN = Provenance.VARIANT, Provenance.RECONSTRUCTION, Provenance.DERIVED
 _FTPL, _OMD, _PO = Method.FTPL, Method.OMD, Method.POLICY
 _DAI = "Dai, Luo and Chen 2022"
 _CT = "Chandrasekaran and Tewari 2021"
+_ADAPTIVE = "rate: de Rooij, van Erven, Grunwald and Koolen 2014"
 _JIN22 = "Jin, Lancewicki, Luo, Mansour and Rosenberg 2022"
 
 # fmt: off
@@ -149,6 +151,12 @@ TABLE = (
         2 / 3, _OMD, _EXP, "A^S evaluations an epoch", _PAPER, _DAI),
     Row("O-REPS, full information", "o-reps-full", _E, _KNOWN, _FULL, "H sqrt(K)", 1 / 2, _OMD, _POLY,
         "a projection", _SOURCE, "Zimin and Neu 2013", printed=False),
+    Row("O-REPS, adaptive rate", "o-reps-adaptive", _E, _KNOWN, _BANDIT, "H sqrt(SAK)", 1 / 2, _OMD, _POLY,
+        "two projections", _OWN, f"Zimin and Neu 2013; {_ADAPTIVE}", printed=False),
+    Row("Soft leader", "soft-leader", _E, _KNOWN, _BANDIT, "H^(3/2) sqrt(SAK)", 1 / 2, _OMD, _POLY,
+        "dynamic programming instead of any oracle: three sweeps of HS^2A", _OWN, _ADAPTIVE, printed=False),
+    Row("Soft leader, full information", "soft-leader-full", _E, _KNOWN, _FULL, "H^(3/2) sqrt(K)", 1 / 2, _OMD, _POLY,
+        "dynamic programming instead of any oracle: three sweeps of HS^2A", _OWN, _ADAPTIVE, printed=False),
     Row("FPL", "fpl", _E, _KNOWN, _FULL, "H^2 sqrt(K)", 1 / 2, _FTPL, _POLY,
         "one plan of HS^2A", _SOURCE, "Wang and Dong 2020", printed=False),
     Row("FPOP", "fpl", _E, _UNKNOWN, _FULL, "H^2 S sqrt(AK)", 1 / 2, _FTPL, _POLY,

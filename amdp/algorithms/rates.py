@@ -54,13 +54,14 @@ class AdaptiveRate:
     The sum of the gaps may fall where feedback is delayed or the dynamics are unknown. The rate follows its running
     maximum, for the potentials telescope only if rates do not rise; without delay, over a kernel, the two are equal.
 
-    `first`, what the sum of the gaps is taken for at least, costs as much regret and bounds the rate of the first
-    rounds. A leader that pays at most `H` a round has gaps of at most `H`: from `first = H` on the rate would be held
-    down for more than a round, and far below it the first rounds follow single losses.
+    `first` is what the sum of the gaps is taken for at least: it adds as much to the bound, and keeps the rates of the
+    first rounds finite. The default is a unit of loss, the most that a step costs. With bandit feedback one round makes
+    more gaps than that. With full information they are small, and a larger value, such as `H`, would hold the rate
+    down for long; a much smaller one lets the second round follow the losses of a single one.
     """
 
     range: float  # of the regularizer
-    first: float
+    first: float = 1.0
     gaps: float = 0.0  # the running maximum of `total`, at least 0
     total: float = 0.0  # the sum of the gaps so far
 

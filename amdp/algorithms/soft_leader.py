@@ -21,9 +21,9 @@ import numpy as np
 
 from amdp import kernels
 from amdp.algorithms import bounds
-from amdp.algorithms.bounds import RegretBound
-from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
-from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
+from amdp.algorithms.bounds import AdaptiveBound, Bound
+from amdp.algorithms.estimators.base import Estimator, WholeTable, estimated_loss, learned
+from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.rates import AdaptiveRate, FixedRate, Rate, as_rate
 from amdp.algorithms.task import Task
@@ -153,7 +153,7 @@ class SoftLeader:
         before = float(distribution.swept.values[0, distribution.domain.initial])
         return estimated_loss(self.estimator, feedback) - (distribution.potential(total) - before)
 
-    def bound(self, domain: Domain, rounds: int, waited: int = 0) -> RegretBound | None:
+    def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | AdaptiveBound | None:
         """What theory allows after `rounds`; None over a box, and for an adaptive rate with delays."""
         if not isinstance(domain, MarkovPolicies) or not isinstance(domain.dynamics, SingleKernel):
             return None
@@ -168,22 +168,6 @@ class SoftLeader:
                 return bounds.adaptive_soft_leader_full(domain.shape, rounds, rate.first)
             return bounds.adaptive_soft_leader(domain.shape, rounds, rate.first, gamma)
         return None
-
-
-def estimated_loss(estimator: Estimator, feedback: Feedback) -> float:
-    """What the policy of the feedback's round pays under the estimate: `<q, estimate>`.
-
-    A pair that was met has the estimate `loss w`, with `w = 1 / (q + gamma)`, so that `q loss w = loss (1 - gamma w)`.
-    """
-    if isinstance(feedback, FullInformation):
-        if feedback.weights.occupancy is None:
-            raise InvalidInput("the feedback's weights carry no occupancy measure; give it the weights of `weigh`")
-        return float(np.vdot(feedback.weights.occupancy, feedback.table))
-    assert isinstance(feedback, Bandit)
-    gamma: float = getattr(estimator, "gamma", 0.0)
-    if gamma == 0.0:
-        return float(feedback.losses.sum())
-    return float((feedback.losses * (1.0 - gamma * feedback.weights.values)).sum())
 
 
 def require_soft_sweeps(domain: Domain) -> None:
@@ -221,7 +205,7 @@ def soft_leader_full(task: Task, *, rate: float | str | None = None) -> SoftLead
 def adaptive_rate(shape: Shape) -> AdaptiveRate:
     """The adaptive rate of the soft leader: the entropy of the actions ranges over `H ln A`."""
     steps, _, actions = shape
-    return AdaptiveRate(steps * log(actions), float(steps))
+    return AdaptiveRate(steps * log(actions))
 
 
 def _rate(task: Task, rate: float | str | None, theory: Callable[[Shape, int, int], float]) -> float | AdaptiveRate:
@@ -230,7 +214,8 @@ def _rate(task: Task, rate: float | str | None, theory: Callable[[Shape, int, in
         return task.multiplier * theory(task.domain.shape, task.rounds, task.total_delay)
     if task.multiplier != 1.0:
         raise InvalidInput(
-            f"{task.multiplier:g}; only theory's rate can be multiplied: give rate = 'theory' with it", "multiplier"
+            f"{task.multiplier:g}; an adaptive or a given rate has nothing to multiply: use rate = 'theory'",
+            "multiplier",
         )
     if rate is None or rate == ADAPTIVE:
         return adaptive_rate(task.domain.shape)

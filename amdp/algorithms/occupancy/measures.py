@@ -12,10 +12,11 @@ from typing import ClassVar, Protocol
 import numpy as np
 
 from amdp.algorithms import bounds
-from amdp.algorithms.bounds import Bound
+from amdp.algorithms.bounds import AdaptiveBound, Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.rates import FixedRate, Rate, as_rate
 from amdp.arrays import Floats, Policies
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
@@ -84,7 +85,7 @@ class TiltedMeasure:
     """The occupancy measure nearest to `prior * exp(-rate * total)`."""
 
     projector: Projector = field(repr=False)
-    rate: float
+    rate: Rate
     prior: Floats = field(repr=False)  # logarithms, [h, s, a] over a kernel, [h, s, a, y] over a box
     total: Floats = field(repr=False)  # [h, s, a], the sum of loss estimates that tilts the prior
     gathered: Dynamics = field(repr=False)  # with all observations; those of the projector may be older
@@ -104,13 +105,25 @@ class TiltedMeasure:
         """The projected occupancy measure, with the certificate of its optimality."""
         if self.stands and self.last is not None:
             return self.last
-        tilt = (self.rate * self.total).reshape(*self.total.shape, *(1,) * (self.prior.ndim - 3))
+        tilt = (self.rate.value * self.total).reshape(*self.total.shape, *(1,) * (self.prior.ndim - 3))
         return self.projector.project(self.prior - tilt, self.last)
 
     @cached_property
     def playing(self) -> PlayedPolicy:
         """The policy of the measure."""
         return PlayedPolicy(self.projector.domain, self.projection.policy)
+
+    @property
+    def potential(self) -> float:
+        """`<q, total> + (1/rate) sum q ln q`, the least over the measures `q`, for a flat prior and a rate above 0."""
+        pairs = self.occupancy
+        return float(np.vdot(pairs, self.total)) - entropy(self.projection) / self.rate.value
+
+    @property
+    def occupancy(self) -> Floats:
+        """The chance `[h, s, a]` of each pair."""
+        measure = self.projection.measure
+        return measure if measure.ndim == 3 else measure.sum(axis=-1)
 
     def draw(self, rng: np.random.Generator) -> Policies:
         """The policy of the measure."""
@@ -121,13 +134,13 @@ class TiltedMeasure:
 class MeasureLearner(ABC):
     """A rate, an estimator, a projection by name or as an oracle, and when new dynamics are taken up."""
 
-    rate: float
+    rate: float | Rate
     estimator: Estimator
     projection: str | ProjectionOracle = "newton"
     refresh: Refresh = field(default_factory=EveryRound)
 
     def __post_init__(self) -> None:
-        bounds.require_rate(self.rate)
+        as_rate(self.rate)
 
     @property
     def feedback(self) -> type:
@@ -138,7 +151,7 @@ class MeasureLearner(ABC):
         """The measure of greatest entropy; over the box of all kernels it is uniform in each step."""
         projector = bind_projection(self.projection, domain)
         flat = np.zeros(projector.point_shape)
-        return TiltedMeasure(projector, self.rate, flat, np.zeros(domain.shape), domain.dynamics)
+        return TiltedMeasure(projector, as_rate(self.rate), flat, np.zeros(domain.shape), domain.dynamics)
 
     def observe(self, distribution: TiltedMeasure, segment: Segment) -> TiltedMeasure:
         """Keep the policy that was played, and narrow the dynamics; the next measure starts from the last one."""
@@ -164,14 +177,15 @@ class MeasureLearner(ABC):
         total = learned(self.estimator, distribution.total, feedback, arrived_in)
         return replace(distribution, total=total, stands=False)
 
-    def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | None:
+    def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | AdaptiveBound | None:
         """What theory allows after `rounds`; None where no explicit bound is known: boxes, delays."""
-        if waited or not isinstance(domain.dynamics, SingleKernel):
+        rate = as_rate(self.rate)
+        if waited or not isinstance(domain.dynamics, SingleKernel) or not isinstance(rate, FixedRate):
             return None
         if isinstance(self.estimator, WholeTable):
-            return bounds.o_reps_full(domain.shape, rounds, self.rate)
+            return bounds.o_reps_full(domain.shape, rounds, rate.value)
         if isinstance(self.estimator, ImportanceWeighting | ImplicitExploration):
-            return bounds.o_reps(domain.shape, rounds, self.rate, getattr(self.estimator, "gamma", 0.0))
+            return bounds.o_reps(domain.shape, rounds, rate.value, getattr(self.estimator, "gamma", 0.0))
         return None
 
     @abstractmethod
@@ -180,3 +194,9 @@ class MeasureLearner(ABC):
 
     def _bound_again(self, projector: Projector, dynamics: Dynamics) -> Projector:
         return projector.oracle.bind(MarkovPolicies(dynamics, projector.domain.initial))
+
+
+def entropy(projection: Projection) -> float:
+    """`-sum q ln q` of a projected measure; at least 0."""
+    logs = projection.log_measure
+    return -float((projection.measure * np.where(np.isneginf(logs), 0.0, logs)).sum())

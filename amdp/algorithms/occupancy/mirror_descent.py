@@ -23,7 +23,9 @@ from dataclasses import replace
 import numpy as np
 
 from amdp.algorithms.occupancy.measures import MeasureLearner, TiltedMeasure
+from amdp.algorithms.rates import FixedRate, as_rate
 from amdp.arrays import Floats
+from amdp.errors import InvalidInput
 
 FAINTEST = -500.0  # the logarithm of the least mass of a prior; the exponential of less may be lost in a round
 
@@ -33,6 +35,12 @@ class MirrorDescent(MeasureLearner):
 
     The update and the initial point are [from memory] of the sources; the rates say where they come from.
     """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(as_rate(self.rate), FixedRate):
+            raise InvalidInput("an adaptive rate needs the sum of all losses; use RegularizedLeader", "rate")
 
     def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
         played = distribution.projection
