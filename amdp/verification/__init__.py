@@ -6,7 +6,7 @@
   `reference_stream.py`.
 - Lemmas: `regret_terms.py`, `stability.py` (known transitions), `confidence_sets.py`, `unknown_terms.py` (unknown),
   `delayed_feedback.py`, `switches.py`, `stream_regret.py`, `stream_estimates.py` (infinite horizon), `estimates.py`;
-  `parameters.py`: what the theorems choose.
+  `parameters.py`: what the theorems choose; `soft_leader.py`: the soft leader and adaptive rates, of this library.
 - Tools: `worlds.py`, a small world by plain array operations; `p_values.py`, exact laws and inequalities.
 
 A new check is a function from `Parts`, an effort and a generator to a `Finding`, in the file of its family, with an

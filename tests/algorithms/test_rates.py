@@ -96,11 +96,12 @@ def test_the_regret_of_any_losses_is_at_most_twice_the_gaps_and_the_first(seed: 
             weights = leader.weigh(state, nowhere, rng)  # type: ignore[arg-type]
             before = state.rate
             feedback = FullInformation(nowhere, weights, table)
-            state = leader.learn(leader.observe(state, nowhere), feedback)  # type: ignore[arg-type, assignment]
+            state = leader.learn(leader.observe(state, nowhere), feedback)  # type: ignore[arg-type]
             assert isinstance(before, AdaptiveRate)
             assert isinstance(state.rate, AdaptiveRate)
             assert state.rate.total >= before.total - 1e-8 * scale  # each gap is at least 0
             assert state.rate.value <= before.value
+        assert isinstance(state.rate, AdaptiveRate)
         assert paid - least <= 2.0 * state.rate.gaps + state.rate.first + 1e-7 * scale
 
 
@@ -145,12 +146,12 @@ def test_a_leader_with_a_number_is_one_with_a_fixed_rate_to_the_bit() -> None:
             assert weights.occupancy is None
             state = leader.learn(leader.observe(state, nowhere), FullInformation(nowhere, weights, table))
         policies.append(state.draw(rng))
-    assert np.array_equal(*policies)
+    assert np.array_equal(policies[0], policies[1])
 
 
 def test_mirror_descent_takes_numbers_only_and_bounds_say_what_is_proved() -> None:
     with pytest.raises(InvalidInput, match="RegularizedLeader"):
-        MirrorDescent(AdaptiveRate(1.0), ImportanceWeighting())  # type: ignore[arg-type]
+        MirrorDescent(AdaptiveRate(1.0), ImportanceWeighting())
     domain = MarkovPolicies(random_kernel("dense", SHAPE, np.random.default_rng(8)))
     learner = o_reps_adaptive(Task(domain, 100))
     bound = learner.bound(domain, 100)
