@@ -96,7 +96,8 @@ class _Paths:
 
     def sums(self, table: Floats) -> Floats:
         """The sum of a table along each path, `[n]`, or of several, `[n, m]`."""
-        return np.einsum("nhsa,...hsa->n...", self.met, table)
+        result: Floats = np.einsum("nhsa,...hsa->n...", self.met, table)
+        return result
 
 
 def _state(rng: np.random.Generator, world: SmallWorld, rate: float) -> SoftPolicy:
