@@ -18,7 +18,7 @@ from amdp.kernels.products import multiply
 from amdp.kernels.rows import DenseRows, SparseRows
 from amdp.kernels.sweeps import expect
 
-NARROW = 0.1  # a row whose `rate Q` differ by less is summed by `expm1`: the logarithm of a number near 1 loses digits
+NARROW = 0.1  # a row whose `rate Q` differ by less is summed as `expm1`: the logarithm of a number near 1 loses digits
 SMALLEST = -708.0  # the exponential of less is taken for 0
 
 _ONE = np.uint64(0x3FF0000000000000)  # the bits of 1.0
@@ -27,6 +27,7 @@ _LOG2_E = 1.4426950408889634
 _LN_2_HIGH = 0.6931471803691238  # its product with a whole number below 2^20 is exact
 _LN_2_LOW = 1.9082149292705877e-10
 _FACTORIALS = tuple(1.0 / factorial(n) for n in range(13, -1, -1))  # the series of the exponential, last term first
+_FEW_FACTORIALS = tuple(1.0 / factorial(n) for n in range(10, 0, -1))  # that of expm1(x) / x, for |x| <= 0.11
 
 _entry = entry(FUSED)
 _inner = inner(FUSED)
@@ -106,11 +107,18 @@ def _normalize(now, later, rate, weights, values, n_actions):
 def _narrow(now, later, first, n_actions, least, rate):
     """The soft minimum of a row whose costs differ little: `least - log1p(mean of expm1(-rate (Q - least))) / rate`."""
     total = 0.0
+    above = 0.0
     for a in range(first, first + n_actions):
-        above = now[a] + later[a] - least
-        total += np.expm1(-rate * above) if rate > 0.0 else above
-    mean = total / n_actions
-    return least - np.log1p(mean) / rate if rate > 0.0 else least + mean
+        more = now[a] + later[a] - least
+        above += more
+        x = -rate * more
+        series = 0.0
+        for coefficient in literal_unroll(_FEW_FACTORIALS):
+            series = series * x + coefficient
+        total += x * series
+    if above == 0.0 or rate == 0.0:
+        return least + above / n_actions
+    return least - np.log1p(total / n_actions) / rate
 
 
 # --- visit chances ----------------------------------------------------------------------------------------------------
