@@ -26,11 +26,12 @@ FTPL, OMD, POLICY = "FTPL", "OMD", "policy optimization"
 # `efficiency`: what a round costs in the worst case.
 POLYNOMIAL, ORACLE, EXPONENTIAL = "polynomial", "given a planning oracle", "exponential"
 # `provenance`: how close the code is to the source.
-PAPER, SOURCE, VARIANT, GUESS = (
+PAPER, SOURCE, VARIANT, GUESS, OWN = (
     "the paper",
     "its source, constants derived",
     "a variant of its source",
     "reconstruction",
+    "derived here",
 )
 
 
@@ -74,6 +75,7 @@ class LowerBound:
 
 _DAI = "Dai, Luo and Chen 2022"
 _CT = "Chandrasekaran and Tewari 2021"
+_ADAPTIVE = "rate: de Rooij, van Erven, Grunwald and Koolen 2014"
 _JIN22 = "Jin, Lancewicki, Luo, Mansour and Rosenberg 2022"
 
 # fmt: off
@@ -111,6 +113,12 @@ TABLE = (
         2 / 3, OMD, EXPONENTIAL, "A^S evaluations an epoch", PAPER, _DAI),
     Row("O-REPS, full information", "o-reps-full", EPISODES, KNOWN, FULL, "H sqrt(K)", 1 / 2, OMD, POLYNOMIAL,
         "a projection", SOURCE, "Zimin and Neu 2013", printed=False),
+    Row("O-REPS, adaptive rate", "o-reps-adaptive", EPISODES, KNOWN, BANDIT, "H sqrt(SAK)", 1 / 2, OMD, POLYNOMIAL,
+        "two projections", OWN, f"Zimin and Neu 2013; {_ADAPTIVE}", printed=False),
+    Row("Soft leader", "soft-leader", EPISODES, KNOWN, BANDIT, "H^(3/2) sqrt(SAK)", 1 / 2, OMD, POLYNOMIAL,
+        "dynamic programming instead of any oracle: three sweeps of HS^2A", OWN, _ADAPTIVE, printed=False),
+    Row("Soft leader, full information", "soft-leader-full", EPISODES, KNOWN, FULL, "H^(3/2) sqrt(K)", 1 / 2, OMD,
+        POLYNOMIAL, "dynamic programming instead of any oracle: three sweeps of HS^2A", OWN, _ADAPTIVE, printed=False),
     Row("FPL", "fpl", EPISODES, KNOWN, FULL, "H^2 sqrt(K)", 1 / 2, FTPL, POLYNOMIAL, "one plan of HS^2A", SOURCE,
         "Wang and Dong 2020", printed=False),
     Row("FPOP", "fpl", EPISODES, UNKNOWN, FULL, "H^2 S sqrt(AK)", 1 / 2, FTPL, POLYNOMIAL, "one extended plan", VARIANT,

@@ -20,6 +20,8 @@ from amdp.algorithms.estimators.resampling import GeometricResampling
 from amdp.algorithms.ftpl.perturbations import Laplace, Perturbation
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge
+from amdp.algorithms.rates import AdaptiveRate
+from amdp.algorithms.soft_leader import SoftLeader
 from amdp.algorithms.streams.epochs import FtplTuning, HedgeTuning, hedge_infinite_renewed
 from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.algorithms.task import EpochSetup, Task
@@ -48,6 +50,8 @@ class Parts:
     delays: type[Delays] = Delays
     switching: type[PolicySwitching] = PolicySwitching
     hedge: type[Hedge] = Hedge
+    soft: type[SoftLeader] = SoftLeader
+    adaptive: type[AdaptiveRate] = AdaptiveRate
     ftpl_stream: type[FtplTuning] = FtplTuning
     hedge_stream: type[HedgeTuning] = HedgeTuning
     stream: Callable[[Task], EpochSetup] = hedge_infinite_renewed  # Hedge in epochs of an infinite horizon, as printed

@@ -42,6 +42,11 @@ MISTAKES = {  # that somebody made or could make: the tests make each one, and s
     "swapped-epochs": "FTPL and Hedge take the number of epochs of each other's theorem",
     "kept-policies": "a policy that stays is followed on instead of being entered anew",
     "contrary-hedge": "Hedge takes losses for gains",
+    "myopic-soft": "the soft sweep does not look ahead",
+    "potential-at-lower-rate": "the soft value after an estimate is taken at half the rate",
+    "tripled-importance": "importance weights are three times too large",
+    "gaps-cut": "an adaptive rate counts a tenth of the gaps",
+    "forgetful-rate": "an adaptive rate follows the gap of the last round instead of the sum",
 }
 UNCHECKED = {  # places in the paper, as in the statement of a check, and why
     "Assumption 2, Assumption 28: a staying pair": "an assumption; policy switching refuses worlds without one",

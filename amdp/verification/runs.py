@@ -16,6 +16,7 @@ from amdp.verification import (
     infinite_horizon,
     known_transitions,
     parameters,
+    soft_leader,
     stream_estimates,
     unknown_transitions,
 )
@@ -30,6 +31,7 @@ FAMILIES = (
     parameters,
     stream_estimates,
     estimates,
+    soft_leader,
 )
 
 

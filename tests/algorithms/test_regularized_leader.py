@@ -90,6 +90,7 @@ def test_the_tuned_rate_is_that_of_the_formula() -> None:
     box = MarkovPolicies(BernsteinBox.vacuous(SHAPE))
     learner = delayed_uob_ftrl(Task(box, 1000, 200, multiplier=2.0))
     assert learner.rate == pytest.approx(2 * sqrt(log(18 * 1000) / (6 * 1000 + 3 * 36 * 200)))
+    assert isinstance(learner.rate, float)
     assert learner.estimator == ImplicitExploration(learner.rate)
 
 

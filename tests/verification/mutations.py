@@ -11,16 +11,18 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import shortest_path
 
+from amdp.algorithms import soft_leader as soft
 from amdp.algorithms.bounds import ftpl_bound
 from amdp.algorithms.estimators.base import added
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
-from amdp.algorithms.estimators.importance_weighting import ImplicitExploration
+from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.estimators.resampling import GeometricResampling
 from amdp.algorithms.estimators.trials import BatchedTrials, CompiledTrials
 from amdp.algorithms.ftpl import perturbed_leader as ftpl
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl, PerturbedLeader
 from amdp.algorithms.hedge import Hedge, WeightedPolicies
+from amdp.algorithms.rates import AdaptiveRate, FixedRate
 from amdp.algorithms.streams.epochs import FtplTuning, HedgeTuning, hedge_infinite, hedge_infinite_renewed
 from amdp.algorithms.streams.switching import PolicySwitching, RenewedSwitching, Routes, best_routes
 from amdp.algorithms.task import EpochSetup, Task
@@ -33,9 +35,9 @@ from amdp.model.chains import chains, laws, rows_of
 from amdp.model.confidence import BernsteinBox, Radius
 from amdp.model.connectivity import Diameter, diameter
 from amdp.model.domains import Domain, MarkovPolicies
-from amdp.model.dynamics import Sweep
+from amdp.model.dynamics import CompiledDynamics, Sweep
 from amdp.model.segments import Pairs, Place, Segment, Shape, Visit
-from amdp.model.transitions import SingleKernel
+from amdp.model.transitions import Kernel, SingleKernel
 from amdp.oracles.base import Planner, Plans
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 from amdp.verification.base import Parts
@@ -347,6 +349,58 @@ def _tight(shape: Shape, rounds: int, delta: float, scale: float = 1.0) -> Radiu
     return Radius.paper(shape, rounds, delta, 0.02 * scale)
 
 
+class TripledImportance(ImportanceWeighting):
+    """Estimates three times too large."""
+
+    def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
+        """Three times the weights."""
+        weights = super().weigh(distribution, segment, rng)
+        return weights._replace(values=3.0 * weights.values)
+
+
+class CutRate(AdaptiveRate):
+    """Counts a tenth of the gaps."""
+
+    def after(self, gap: Callable[[], float]) -> "CutRate":
+        """The rest is lost."""
+        total = self.total + 0.1 * gap()
+        return CutRate(self.range, self.first, max(self.gaps, total), total)
+
+
+class ForgetfulRate(AdaptiveRate):
+    """Follows the gap of the last round: it rises and falls."""
+
+    def after(self, gap: Callable[[], float]) -> "ForgetfulRate":
+        """What came before is forgotten."""
+        last = gap()
+        return ForgetfulRate(self.range, self.first, 20.0 * last, self.total + last)
+
+
+def myopic_soft(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
+    """Each step is softened by its own losses alone."""
+
+    def alone(dynamics: CompiledDynamics, total: Floats, rate: float) -> soft.SoftSweep:
+        steps, states, actions = total.shape
+        here = Kernel.homogeneous(np.eye(states)[:, None].repeat(actions, axis=1), 1)
+        swept = [right(here, total[h : h + 1], rate) for h in range(steps)]
+        return soft.SoftSweep(*(np.concatenate(part) for part in zip(*swept, strict=True)))
+
+    right = soft.soft_sweep
+    patch.setattr(soft, "soft_sweep", alone)
+    return parts
+
+
+def potential_at_lower_rate(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
+    """The potential after the estimate is compared with one at another rate."""
+
+    def halved(state: soft.SoftPolicy, total: Floats) -> float:
+        return potential(replace(state, rate=FixedRate(state.rate.value / 2.0)), total)
+
+    potential = soft.SoftPolicy.potential
+    patch.setattr(soft.SoftPolicy, "potential", halved)
+    return parts
+
+
 # --- all --------------------------------------------------------------------------------------------------------------
 
 
@@ -387,5 +441,10 @@ MUTATIONS: dict[str, Mutate] = {
     "swapped-epochs": _with(ftpl_stream=FtplOfHedge, hedge_stream=HedgeOfFtpl),
     "kept-policies": _with(stream=hedge_infinite),
     "contrary-hedge": _with(hedge=ContraryHedge),
+    "myopic-soft": myopic_soft,
+    "potential-at-lower-rate": potential_at_lower_rate,
+    "tripled-importance": _with(weighting=TripledImportance),
+    "gaps-cut": _with(adaptive=CutRate),
+    "forgetful-rate": _with(adaptive=ForgetfulRate),
     "myopic-oracle": _with(oracle=MyopicOracle()),
 }

@@ -63,6 +63,21 @@ def learned(estimator: Estimator, total: Floats, feedback: Feedback, distributio
     return estimator.add(total, feedback, distribution)
 
 
+def estimated_loss(estimator: Estimator, feedback: Feedback) -> float:
+    """What the policy of the feedback's round pays under the estimate, `<q, estimate>`: an adaptive rate asks for it.
+
+    A pair that was met has the estimate `loss w`, with `w = 1 / (q + gamma)`, so that `q loss w = loss (1 - gamma w)`.
+    """
+    if isinstance(feedback, FullInformation):
+        if feedback.weights.occupancy is None:
+            raise InvalidInput("the feedback's weights carry no occupancy measure; give it the weights of `weigh`")
+        return float(np.vdot(feedback.weights.occupancy, feedback.table))
+    gamma: float = getattr(estimator, "gamma", 0.0)
+    if gamma == 0.0:
+        return float(feedback.losses.sum())
+    return float((feedback.losses * (1.0 - gamma * feedback.weights.values)).sum())
+
+
 def added(total: Floats, feedback: Bandit) -> Floats:
     """`total` plus weight times loss at the pairs of a segment."""
     result = total.copy()

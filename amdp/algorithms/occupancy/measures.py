@@ -14,11 +14,13 @@ from typing import ClassVar
 import numpy as np
 
 from amdp.algorithms import bounds
-from amdp.algorithms.bounds import Bound
-from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
+from amdp.algorithms.bounds import AdaptiveBound, Bound
+from amdp.algorithms.estimators.base import Estimator, WholeTable, estimated_loss, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.rates import AdaptiveRate, FixedRate, Rate, as_rate
 from amdp.arrays import Floats, Policies
+from amdp.errors import InvalidInput
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import Dynamics
@@ -75,7 +77,7 @@ class TiltedMeasure:
     """The occupancy measure nearest to `prior * exp(-rate * total)`."""
 
     projector: Projector = field(repr=False)
-    rate: float
+    rate: Rate
     prior: Floats = field(repr=False)  # logarithms, [h, s, a] over a kernel, [h, s, a, y] over a box
     total: Floats = field(repr=False)  # [h, s, a], the sum of loss estimates that tilts the prior
     gathered: Dynamics = field(repr=False)  # with all observations; those of the projector may be older
@@ -94,13 +96,25 @@ class TiltedMeasure:
         """The projected occupancy measure, with the certificate of its optimality."""
         if self.stands and self.last is not None:
             return self.last
-        tilt = (self.rate * self.total).reshape(*self.total.shape, *(1,) * (self.prior.ndim - 3))
+        tilt = (self.rate.value * self.total).reshape(*self.total.shape, *(1,) * (self.prior.ndim - 3))
         return self.projector.project(self.prior - tilt, self.last)
 
     @cached_property
     def playing(self) -> PlayedPolicy:
         """The policy of the measure."""
         return PlayedPolicy(self.projector.domain, self.projection.policy)
+
+    @property
+    def potential(self) -> float:
+        """`<q, total> + (1/rate) sum q ln q`, the least over the measures `q`, for a flat prior and a rate above 0."""
+        pairs = self.occupancy
+        return float(np.vdot(pairs, self.total)) - entropy(self.projection) / self.rate.value
+
+    @property
+    def occupancy(self) -> Floats:
+        """The chance `[h, s, a]` of each pair."""
+        measure = self.projection.measure
+        return measure if measure.ndim == 3 else measure.sum(axis=-1)
 
     def draw(self, rng: np.random.Generator) -> Policies:
         return self.playing.draw(rng)
@@ -110,13 +124,13 @@ class TiltedMeasure:
 class MeasureLearner(ABC):
     """A rate, an estimator, a projection by name or as an oracle, and when new dynamics are taken up."""
 
-    rate: float
+    rate: float | Rate
     estimator: Estimator
     projection: str | ProjectionOracle = "newton"
     refresh: Refresh = every_round
 
     def __post_init__(self) -> None:
-        bounds.require_rate(self.rate)
+        as_rate(self.rate)
 
     @property
     def feedback(self) -> type:
@@ -126,7 +140,7 @@ class MeasureLearner(ABC):
         """The measure of greatest entropy; over the box of all kernels it is uniform in each step."""
         projector = bind_projection(self.projection, domain)
         flat = np.zeros(projector.point_shape)
-        return TiltedMeasure(projector, self.rate, flat, np.zeros(domain.shape), domain.dynamics)
+        return TiltedMeasure(projector, as_rate(self.rate), flat, np.zeros(domain.shape), domain.dynamics)
 
     def observe(self, distribution: TiltedMeasure, segment: Segment) -> TiltedMeasure:
         gathered, projector = distribution.gathered.narrow(segment), distribution.projector
@@ -145,14 +159,15 @@ class MeasureLearner(ABC):
         total = learned(self.estimator, distribution.total, feedback, arrived_in)
         return replace(distribution, total=total, stands=False)
 
-    def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | None:
+    def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | AdaptiveBound | None:
         """What theory allows after `rounds`; None where no explicit bound is known: boxes, delays."""
-        if waited or not isinstance(domain.dynamics, SingleKernel):
+        rate = as_rate(self.rate)
+        if waited or not isinstance(domain.dynamics, SingleKernel) or not isinstance(rate, FixedRate):
             return None
         if isinstance(self.estimator, WholeTable):
-            return bounds.o_reps_full(domain.shape, rounds, self.rate)
+            return bounds.o_reps_full(domain.shape, rounds, rate.value)
         if isinstance(self.estimator, ImportanceWeighting | ImplicitExploration):
-            return bounds.o_reps(domain.shape, rounds, self.rate, getattr(self.estimator, "gamma", 0.0))
+            return bounds.o_reps(domain.shape, rounds, rate.value, getattr(self.estimator, "gamma", 0.0))
         return None
 
     @abstractmethod
@@ -165,6 +180,12 @@ class MirrorDescent(MeasureLearner):
 
     Masses of the prior `q_k` below `exp(-500)` count as that, which costs nothing: docs/mirror-descent.md says why.
     """
+
+    rate: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(as_rate(self.rate), FixedRate):
+            raise InvalidInput("an adaptive rate needs the sum of all losses; use RegularizedLeader", "rate")
 
     def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
         played = distribution.projection
@@ -180,8 +201,48 @@ class RegularizedLeader(MeasureLearner):
     """`q_k = argmin_{q in Delta(k)} rate <q, sum of all estimates that arrived> + sum q ln q` [from memory].
 
     The prior never moves, and the same projection finds the measure. Over a kernel, where the set never moves either,
-    the measures are those of mirror descent.
+    the measures are those of mirror descent, as long as the rate is fixed. The rate may be adaptive: the leader
+    restates all losses so far at the new rate, which mirror descent cannot. That takes one more projection a round,
+    from which the next one starts. Its gaps are those of a kernel; over a box it is an experiment.
     """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        proper = isinstance(self.estimator, ImportanceWeighting | ImplicitExploration | WholeTable)
+        if isinstance(self.rate, AdaptiveRate) and not proper:
+            raise InvalidInput(f"{type(self.estimator).__name__} has no gaps that a rate could follow", "estimator")
+
+    def weigh(self, distribution: TiltedMeasure, segment: Segment, rng: np.random.Generator) -> Weights:
+        """The weights of its estimator; with full information the occupancy measure, if the rate will need it."""
+        weights = super().weigh(distribution, segment, rng)
+        if isinstance(self.estimator, WholeTable) and isinstance(self.rate, AdaptiveRate):
+            return weights._replace(occupancy=distribution.occupancy)
+        return weights
+
+    def learn(self, distribution: TiltedMeasure, feedback: Feedback) -> TiltedMeasure:
+        """Add the loss estimate to the sum that tilts the prior, and its gap to those that the rate follows."""
+        ahead = super().learn(distribution, feedback)
+        rate = distribution.rate.after(
+            lambda: estimated_loss(self.estimator, feedback) - (ahead.potential - distribution.potential)
+        )
+        return ahead if rate is distribution.rate else replace(ahead, rate=rate, last=ahead.projection)
+
+    def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | AdaptiveBound | None:
+        """That of mirror descent; for an adaptive rate twice the sum of its gaps. None over boxes, with delays."""
+        if not isinstance(self.rate, AdaptiveRate):
+            return super().bound(domain, rounds, waited)
+        if waited or not isinstance(domain.dynamics, SingleKernel):
+            return None
+        if isinstance(self.estimator, WholeTable):
+            return bounds.adaptive_o_reps_full(domain.shape, rounds, self.rate.first)
+        gamma = getattr(self.estimator, "gamma", 0.0)
+        return bounds.adaptive_o_reps(domain.shape, rounds, self.rate.first, gamma)
 
     def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
         return replace(distribution, last=distribution.projection)
+
+
+def entropy(projection: Projection) -> float:
+    """`-sum q ln q` of a projected measure; at least 0."""
+    logs = projection.log_measure
+    return -float((projection.measure * np.where(np.isneginf(logs), 0.0, logs)).sum())

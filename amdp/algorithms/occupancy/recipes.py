@@ -6,16 +6,20 @@
 
 from math import log, sqrt
 
+import numpy as np
+
 from amdp.algorithms.bounds import require_delay, require_rounds
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
-from amdp.algorithms.occupancy.measures import MirrorDescent, RegularizedLeader, when_doubled
+from amdp.algorithms.occupancy.measures import MirrorDescent, RegularizedLeader, entropy, when_doubled
+from amdp.algorithms.rates import AdaptiveRate
 from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
 from amdp.model.l1_ball import L1Ball
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import describe
+from amdp.oracles.projection.base import bind_projection
 
 
 def o_reps(task: Task) -> MirrorDescent:
@@ -36,6 +40,20 @@ def o_reps_full(task: Task) -> MirrorDescent:
     _, states, actions = _known(task)
     rate = task.multiplier * sqrt(log(states * actions) / require_rounds(task.rounds))
     return MirrorDescent(rate, WholeTable(), task.projection_oracle)
+
+
+def o_reps_adaptive(task: Task) -> RegularizedLeader:
+    """The regularized leader on occupancy measures, bandit feedback; its rate tunes itself, and needs no horizon.
+
+    The range of the regularizer `sum q ln q` is that from its least value, which one projection finds, to 0: at most
+    `H ln(SA)`. Regret over a kernel `2H + first + 2H sqrt(SAK ln SA)` [derived]; over a box, and with delays, it is an
+    experiment.
+    """
+    if task.multiplier != 1.0:
+        raise InvalidInput(f"{task.multiplier:g}; a rate that tunes itself has nothing to multiply", "multiplier")
+    projector = bind_projection(task.projection_oracle, task.domain)
+    flattest = projector.project(np.zeros(projector.point_shape))
+    return RegularizedLeader(AdaptiveRate(entropy(flattest)), ImportanceWeighting(), task.projection_oracle)
 
 
 def uob_reps(task: Task, *, delta: float | None = None) -> MirrorDescent:
