@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from amdp.kernels import entropy as entropy
     from amdp.kernels import noise as noise
     from amdp.kernels import paths as paths
+    from amdp.kernels import reach as reach
     from amdp.kernels import scores as scores
     from amdp.kernels import search as search
     from amdp.kernels import sweeps as sweeps
@@ -25,6 +26,7 @@ def __getattr__(name: str) -> ModuleType:
         "entropy",
         "noise",
         "paths",
+        "reach",
         "scores",
         "search",
         "sweeps",
