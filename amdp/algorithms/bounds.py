@@ -50,6 +50,16 @@ class FtplBound(RegretBound):
     stability: float  # rate H^2 SA (3K + D)
 
 
+@dataclass(frozen=True)
+class AdaptiveBound(RegretBound):
+    """A bound for a leader whose rate tunes itself (see `amdp.algorithms.rates`): twice the sum of its gaps."""
+
+    first: float  # the least sum of gaps that the rate assumes
+    largest: float  # twice the largest gap of a round
+    stability: float  # twice the root of the regularizer's range times the second moments of the estimates
+    bias: float = 0.0  # of estimates that are too small
+
+
 def ftpl_bound(shape: Shape, rounds: int, rate: float, limit: int, total_delay: int = 0) -> FtplBound:
     """The bound for any rate and limit, known transitions."""
     if not rate > 0 or not limit >= 1 or rounds < 0 or total_delay < 0:
@@ -101,6 +111,63 @@ def hedge(shape: Shape, rounds: int, rate: float, n_policies: int, gamma: float 
     )
 
 
+def soft_leader(shape: Shape, rounds: int, rate: float, gamma: float = 0.0, waited: int = 0) -> Bound:
+    """Known transitions: `H ln A / rate + (rate/2) H^2 [SAK + (H+1)D] + gamma HSAK` [derived: docs/soft-leader.md]."""
+    steps, states, actions = shape
+    pairs = states * actions
+    return Bound(
+        over(steps * log(actions), rate),
+        rate * steps**2 * pairs * rounds / 2.0,
+        gamma * steps * pairs * rounds,
+        rate * steps**2 * (steps + 1) * waited / 2.0,
+    )
+
+
+def soft_leader_full(shape: Shape, rounds: int, rate: float, waited: int = 0) -> Bound:
+    """Full information: `H ln A / rate + (rate/2) H^2 [K + (H+1)D]` [derived: docs/soft-leader.md]."""
+    steps, _, actions = shape
+    return Bound(
+        over(steps * log(actions), rate),
+        rate * steps**2 * rounds / 2.0,
+        waiting=rate * steps**2 * (steps + 1) * waited / 2.0,
+    )
+
+
+def adaptive_soft_leader(shape: Shape, rounds: int, first: float, gamma: float = 0.0) -> AdaptiveBound:
+    """Known transitions, no delay: `2H + first + 2 sqrt(H^3 SAK ln A) + gamma HSAK` [derived: docs/soft-leader.md]."""
+    steps, states, actions = shape
+    pairs = states * actions
+    stability = 2.0 * sqrt(steps**3 * pairs * rounds * log(actions))
+    return AdaptiveBound(first, 2.0 * steps, stability, gamma * steps * pairs * rounds)
+
+
+def adaptive_soft_leader_full(shape: Shape, rounds: int, first: float) -> AdaptiveBound:
+    """Full information, no delay: `2H + first + 2 sqrt(H^3 K ln A)` [derived: docs/soft-leader.md]."""
+    steps, _, actions = shape
+    return AdaptiveBound(first, 2.0 * steps, 2.0 * sqrt(steps**3 * rounds * log(actions)))
+
+
+def adaptive_ftpl(shape: Shape, rounds: int, range_: float, first: float, plans: int) -> AdaptiveBound:
+    """Known transitions, no delay, limits of at least `sqrt(SAk/H)`, gaps by `B` plans [derived: docs/rates.md].
+
+    With `beta = H(1 + ln SA)` and `c = max(1, beta/range)`:
+    `c first + (1+c) H sqrt((2 SA range + 2 + 2 SA/B) K) + (2/e) H^1.5 sqrt(SAK)`.
+    """
+    steps, states, actions = shape
+    pairs = states * actions
+    share = max(1.0, steps * (1.0 + log(pairs)) / range_)
+    gaps = steps * sqrt((2.0 * pairs * range_ + 2.0 + 2.0 * pairs / plans) * rounds)
+    return AdaptiveBound(share * first, 0.0, (1.0 + share) * gaps, 2.0 / e * steps**1.5 * sqrt(pairs * rounds))
+
+
+def adaptive_o_reps(shape: Shape, rounds: int, first: float, gamma: float = 0.0) -> AdaptiveBound:
+    """Known transitions, no delay: `2H + first + 2H sqrt(SAK ln SA) + gamma HSAK` [derived: docs/learning-rates.md]."""
+    steps, states, actions = shape
+    pairs = states * actions
+    stability = 2.0 * steps * sqrt(pairs * rounds * log(pairs))
+    return AdaptiveBound(first, 2.0 * steps, stability, gamma * steps * pairs * rounds)
+
+
 # --- orders of growth: no constants, no logarithms --------------------------------------------------------------------
 
 
@@ -135,6 +202,19 @@ def o_reps_rate(shape: Shape, rounds: int) -> float:
     """`sqrt(ln(SA) / (SAK))`: balances the bound, and gives the published one [derived]."""
     _, states, actions = shape
     return sqrt(log(states * actions) / (states * actions * require_rounds(rounds)))
+
+
+def soft_leader_rate(shape: Shape, rounds: int, total_delay: int = 0) -> float:
+    """`sqrt(2 ln A / (H (SAK + (H+1)D)))`: balances the bound [derived]."""
+    steps, states, actions = shape
+    met = states * actions * require_rounds(rounds) + (steps + 1) * require_delay(total_delay)
+    return sqrt(2.0 * log(actions) / (steps * met))
+
+
+def soft_leader_full_rate(shape: Shape, rounds: int, total_delay: int = 0) -> float:
+    """`sqrt(2 ln A / (H (K + (H+1)D)))`: balances the bound [derived]."""
+    steps, _, actions = shape
+    return sqrt(2.0 * log(actions) / (steps * (require_rounds(rounds) + (steps + 1) * require_delay(total_delay))))
 
 
 def uob_reps_rate(shape: Shape, rounds: int, delta: float | None = None) -> float:

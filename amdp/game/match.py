@@ -14,6 +14,7 @@ from amdp.algorithms.estimators.feedback import Feedback
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge, count_policies
 from amdp.algorithms.named import from_task
+from amdp.algorithms.rates import AdaptiveRate
 from amdp.algorithms.task import EpochSetup, Task
 from amdp.arrays import require_positive
 from amdp.errors import InvalidInput, UnsupportedDomain
@@ -69,10 +70,11 @@ class Match:
 
     @property
     def parameters(self) -> dict[str, float | int]:
-        """Learning rate, limit of the resampling trials, and exploration, where the learner has them."""
+        """Learning rate if it is fixed, limit of the resampling trials, and exploration, where the learner has them."""
         perturbation, estimator = (getattr(self.learner, part, None) for part in ("perturbation", "estimator"))
+        rate = getattr(perturbation or self.learner, "rate", None)
         values = {
-            "rate": getattr(perturbation or self.learner, "rate", None),
+            "rate": None if isinstance(rate, AdaptiveRate) else getattr(rate, "value", rate),
             "limit": getattr(estimator, "limit", None),
             "gamma": getattr(estimator, "gamma", None),
             "exploration": getattr(self.learner, "exploration", None) or None,

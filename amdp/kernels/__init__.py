@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from amdp.kernels import reach as reach
     from amdp.kernels import scores as scores
     from amdp.kernels import search as search
+    from amdp.kernels import soft as soft
     from amdp.kernels import sweeps as sweeps
     from amdp.kernels import switches as switches
     from amdp.kernels import trials as trials
@@ -29,6 +30,7 @@ def __getattr__(name: str) -> ModuleType:
         "reach",
         "scores",
         "search",
+        "soft",
         "sweeps",
         "switches",
         "trials",

@@ -11,6 +11,8 @@ from amdp.kernels.paths import meets, meets_all
 from amdp.kernels.reach import visit_chances
 from amdp.kernels.sweeps import _sound, cheapest
 
+FORBIDDEN = 1e300  # a cost that no plan pays; sums over actions stay finite
+
 _entry = entry()
 _inner = inner()
 
@@ -33,6 +35,44 @@ def _leaders(rows, noise, scale, center, actions, cost_space, value_space):
     add_laplace(noise, scale, center.reshape(steps, -1), costs.reshape(steps, n, -1))
     cheapest(rows, costs, True, actions, values)
     return _sound(rows, values)
+
+
+@_entry
+def gap(rows, noise, scale, center, initial, start, states, chosen, estimate, n):
+    """What leaders for `center` pay above the cheapest once an `estimate[m]` at the pairs of a segment is added, and
+    how much of the estimate they pay; both are means over `n` leaders. The first is NaN if a cost was not finite.
+    """
+    steps, n_states, n_actions = center.shape
+    costs, values = np.empty((steps, n, n_states, n_actions)), np.empty((steps, n, n_states))
+    actions, ignored = np.empty((steps, n, n_states), np.int32), np.empty((steps, n, n_states), np.int32)
+    add_laplace(noise, scale, center.reshape(steps, -1), costs.reshape(steps, n, -1))
+    cheapest(rows, costs, True, actions, values)
+    before = values[0, :, initial].copy()
+    sound = _sound(rows, values)
+    for j in range(states.size):
+        for i in range(n):
+            costs[start + j, i, states[j], chosen[j]] += estimate[j]
+    cheapest(rows, costs, True, ignored, values)
+    cheapest_now = values[0, :, initial].copy()
+    sound = sound and _sound(rows, values)
+    force(costs, actions)
+    cheapest(rows, costs, True, ignored, values)
+    followed = values[0, :, initial]
+    if not (sound and _sound(rows, values)):
+        return np.nan, np.nan
+    return (followed - cheapest_now).mean(), (followed - before).mean()
+
+
+@_entry
+def force(costs, actions):
+    """Make all but the chosen actions `[h, n, s]` so dear in `costs` `[h, n, s, a]` that a sweep follows them."""
+    steps, n, n_states, n_actions = costs.shape
+    for h in range(steps):
+        for i in range(n):
+            for s in range(n_states):
+                for a in range(n_actions):
+                    if a != actions[h, i, s]:
+                        costs[h, i, s, a] = FORBIDDEN
 
 
 @_entry

@@ -14,6 +14,7 @@ class Weights(NamedTuple):
     trials: int = 0  # resampling trials that it took to find them
     life: int = 0  # of a learner that starts again: which of its lives played the segment
     oracle_calls: int = 0  # questions to a planning oracle that it took to find them
+    occupancy: Floats | None = None  # [h, s, a], of the policy that was played; only where an adaptive rate needs it
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,8 @@
 """Geometric resampling: how many fresh policies it takes until one visits the pair again."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +17,7 @@ from amdp.model.segments import Segment
 
 
 @dataclass(frozen=True)
-class Resampling(WeightTimesLoss):
+class Resampling(WeightTimesLoss, ABC):
     """Count fresh trials until one visits the same pair, at most `limit`.
 
     A trial draws a policy as the learner does, and asks whether it is at the pair: simulated over a kernel, drawn
@@ -27,6 +29,10 @@ class Resampling(WeightTimesLoss):
 
     def __post_init__(self) -> None:
         require_limit(self.limit)
+
+    @abstractmethod
+    def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
+        """A weight for each step of the segment."""
 
 
 class GeometricResampling(Resampling):

@@ -56,7 +56,7 @@ class PerturbedLeader:
     def scaled_trials(self) -> Trials:
         """The same, scaled by the reach of the states."""
         reach = reach_of(self.domain) if self.reach is None else self.reach
-        if self._is_compiled and isinstance(reach, CompiledReach):
+        if self.is_compiled and isinstance(reach, CompiledReach):
             return CompiledScaledTrials(reach, np.ascontiguousarray(self.total), 1.0 / self.perturbation.rate)
         return ScaledTrials(self, reach)
 
@@ -78,13 +78,13 @@ class PerturbedLeader:
     @cached_property
     def _compiled(self) -> CompiledTrials | None:
         kernel = self.domain.dynamics
-        if not self._is_compiled or not isinstance(kernel, SingleKernel):
+        if not self.is_compiled or not isinstance(kernel, SingleKernel):
             return None
         total = np.ascontiguousarray(self.total)
         return CompiledTrials(kernel, self.domain.initial, total, 1.0 / self.perturbation.rate)
 
     @property
-    def _is_compiled(self) -> bool:
+    def is_compiled(self) -> bool:
         """Whether noise and planner are those of the compiled loops."""
         return isinstance(self.planner.oracle, BackwardInduction) and isinstance(self.perturbation, Laplace)
 

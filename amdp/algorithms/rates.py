@@ -1,0 +1,83 @@
+"""Learning rates as a part of a learner's state: fixed ones, and ones that tune themselves.
+
+The adaptive rule is that of AdaHedge (de Rooij, van Erven, Grunwald and Koolen 2014; AdaFTRL, Orabona and Pal 2015). A
+leader on the sum of losses `L` has a potential `Phi_rate(L) = min_q <q, L> + (1/rate) R(q)` with `0 <= R <= range`, and
+plays its minimizer `q_k`. The gap of a round with losses `l_k` is what it pays above the growth of the potential,
+
+    delta_k = <q_k, l_k> - (Phi_rate_k(L + l_k) - Phi_rate_k(L))  >=  0,
+    rate_k  = range / max(Delta_{k-1}, first),    Delta_k = delta_1 + ... + delta_k.
+
+`Phi_rate(L)` grows as the rate falls, so the increments telescope, and `range / rate_K <= Delta_K + first`: for every
+`q*` the sum of `<q_k - q*, l_k>` is at most `2 Delta_K + first`. See docs/learning-rates.md.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from amdp.algorithms.bounds import require_rate
+from amdp.arrays import require_positive
+from amdp.errors import InvalidInput
+
+
+@runtime_checkable
+class Rate(Protocol):
+    """A learning rate, and what becomes of it when losses arrive."""
+
+    @property
+    def value(self) -> float:
+        """The learning rate now."""
+        ...
+
+    def after(self, gap: Callable[[], float]) -> "Rate":
+        """The rate after losses whose gap is `gap()`; it is computed only where it is needed."""
+        ...
+
+
+@dataclass(frozen=True)
+class FixedRate:
+    """The same learning rate in all rounds."""
+
+    value: float
+
+    def __post_init__(self) -> None:
+        require_rate(self.value)
+
+    def after(self, gap: Callable[[], float]) -> "FixedRate":
+        return self
+
+
+@dataclass(frozen=True)
+class AdaptiveRate:
+    """`range / max(gaps, first)`: the rate falls as the gaps add up, and needs neither the rounds nor a grid.
+
+    The sum of the gaps may fall where feedback is delayed or the dynamics are unknown. The rate follows its running
+    maximum, for the potentials telescope only if rates do not rise; without delay, over a kernel, the two are equal.
+
+    `first`, what the sum of the gaps is taken for at least, costs as much regret and bounds the rate of the first
+    rounds. A leader that pays at most `H` a round has gaps of at most `H`: from `first = H` on the rate would be held
+    down for more than a round, and far below it the first rounds follow single losses.
+    """
+
+    range: float  # of the regularizer
+    first: float
+    gaps: float = 0.0  # the running maximum of `total`, at least 0
+    total: float = 0.0  # the sum of the gaps so far
+
+    def __post_init__(self) -> None:
+        require_positive("first", self.first)
+        if not 0.0 <= self.range < float("inf"):
+            raise InvalidInput(f"{self.range}; it must be finite and not negative", "range")
+
+    @property
+    def value(self) -> float:
+        return self.range / max(self.gaps, self.first)
+
+    def after(self, gap: Callable[[], float]) -> "AdaptiveRate":
+        total = self.total + gap()
+        return AdaptiveRate(self.range, self.first, max(self.gaps, total), total)
+
+
+def as_rate(rate: "float | Rate") -> Rate:
+    """A number as the rate of all rounds; a `Rate` as it is."""
+    return rate if isinstance(rate, Rate) else FixedRate(rate)

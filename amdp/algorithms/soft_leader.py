@@ -1,0 +1,239 @@
+"""The soft leader: the regularized leader with the entropy of the actions, found by one soft backward sweep a round.
+
+    Q[h] = L[h] + P V[h+1],   V[h,s] = -(1/rate) ln((1/A) sum_a exp(-rate Q[h,s,a])),   pi[h,s,a] ~ exp(-rate Q[h,s,a])
+
+with `L` the sum of the loss estimates. `V` at the initial state is the least of `<q_pi, L> + KL(pi || uniform) / rate`
+over all policies, the relative entropy summed over the steps of a trajectory. It is also FTPL with Gumbel noise that is
+drawn anew when a state is reached. Visit chances are exact, so that no resampling trials are needed: a round takes
+dynamic programming, and no oracle. Bounds and proofs [derived]: docs/soft-leader.md.
+
+Over a box of kernels the sweep takes the least expectation of each row, and the greatest visit chances stand for the
+exact ones. That is an experiment: nothing is proved of it.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import log
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from amdp import kernels
+from amdp.algorithms import bounds
+from amdp.algorithms.bounds import RegretBound
+from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
+from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
+from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.rates import AdaptiveRate, FixedRate, Rate, as_rate
+from amdp.algorithms.task import Task
+from amdp.arrays import Floats, Policies
+from amdp.errors import InvalidInput
+from amdp.model.confidence import BernsteinBox
+from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.dynamics import CompiledDynamics
+from amdp.model.segments import Pairs, Segment, Shape
+from amdp.model.transitions import SingleKernel
+from amdp.oracles.base import describe
+
+ADAPTIVE, THEORY = "adaptive", "theory"  # rates by name
+
+
+class SoftSweep(NamedTuple):
+    """The result of a soft backward sweep."""
+
+    policy: Policies  # [h, s, a]
+    values: Floats  # [h, s]
+
+
+def soft_sweep(dynamics: CompiledDynamics, total: Floats, rate: float) -> SoftSweep:
+    """The soft policy and its values for the sums of losses `total` `[h, s, a]`."""
+    if total.shape != dynamics.shape:
+        raise InvalidInput(f"total has shape {total.shape}; the dynamics have {dynamics.shape}")
+    policy = np.empty(total.shape)
+    values = np.empty(total.shape[:2])
+    kernels.soft.sweep(dynamics.rows, np.ascontiguousarray(total), float(rate), policy, values)
+    return SoftSweep(policy, values)
+
+
+@dataclass(frozen=True, eq=False)
+class SoftPolicy:
+    """The soft policy of a sum of loss estimates: a distribution without randomness."""
+
+    domain: Domain
+    rate: Rate
+    total: Floats = field(repr=False)  # [h, s, a], the sum of the loss estimates so far
+    oracle_calls: ClassVar[int] = 0
+
+    @cached_property
+    def swept(self) -> SoftSweep:
+        """The policy, and its soft values."""
+        return soft_sweep(_compiled(self.domain), self.total, self.rate.value)
+
+    def potential(self, total: Floats) -> float:
+        """The soft value of another sum of losses at the initial state, at the same rate over the same dynamics."""
+        values = soft_sweep(_compiled(self.domain), total, self.rate.value).values
+        return float(values[0, self.domain.initial])
+
+    def draw(self, rng: np.random.Generator) -> Policies:
+        return self.swept.policy
+
+    def visits(self, pairs: Pairs) -> Floats:
+        """The greatest chance `[m]` of being at each pair: over a kernel, the chance."""
+        domain, policy = self.domain, self.swept.policy
+        if not isinstance(domain.dynamics, SingleKernel):
+            greatest: Floats = domain.dynamics.greatest_visits(policy[None], domain.initial, pairs)[0]
+            return greatest
+        chances = np.empty(len(pairs.steps))
+        kernels.soft.visit_chances(
+            domain.dynamics.rows, policy, domain.initial, pairs.steps, pairs.states, pairs.actions, chances
+        )
+        return chances
+
+    @cached_property
+    def occupancy(self) -> Floats:
+        """The gradient `[h, s, a]` of the soft value: the occupancy measure, over a box that of the cheapest kernel."""
+        dynamics = self.domain.dynamics
+        if isinstance(dynamics, BernsteinBox):
+            dynamics = dynamics.optimistic_kernel(self.swept.values)
+        assert isinstance(dynamics, SingleKernel)
+        measure: Floats = dynamics.occupancy(self.swept.policy[None], self.domain.initial)[0]
+        return measure
+
+
+@dataclass(frozen=True)
+class SoftLeader:
+    """A rate, fixed or adaptive, and an estimator that knows visit chances, or the whole table."""
+
+    rate: float | Rate
+    estimator: Estimator = field(default_factory=ImportanceWeighting)
+
+    def __post_init__(self) -> None:
+        as_rate(self.rate)
+        if not isinstance(self.estimator, ImportanceWeighting | ImplicitExploration | WholeTable):
+            raise InvalidInput(
+                f"{type(self.estimator).__name__}; the soft leader takes ImportanceWeighting, ImplicitExploration or "
+                "WholeTable",
+                "estimator",
+            )
+
+    @property
+    def feedback(self) -> type:
+        """The kind of feedback that its estimator understands."""
+        return self.estimator.feedback
+
+    def start(self, domain: Domain, rng: np.random.Generator) -> SoftPolicy:
+        """The uniform policy."""
+        require_soft_sweeps(domain)
+        return SoftPolicy(domain, as_rate(self.rate), np.zeros(domain.shape))
+
+    def observe(self, distribution: SoftPolicy, segment: Segment) -> SoftPolicy:
+        """Narrow the dynamics, if they are not a single kernel."""
+        domain = distribution.domain
+        narrowed = domain.dynamics.narrow(segment)
+        if narrowed is domain.dynamics:
+            return distribution
+        return SoftPolicy(MarkovPolicies(narrowed, domain.initial), distribution.rate, distribution.total)
+
+    def weigh(self, distribution: SoftPolicy, segment: Segment, rng: np.random.Generator) -> Weights:
+        """The weights of its estimator; with full information the occupancy measure, if the rate will need it."""
+        weights = self.estimator.weigh(distribution, segment, rng)
+        if isinstance(self.estimator, WholeTable) and not isinstance(distribution.rate, FixedRate):
+            return weights._replace(occupancy=distribution.occupancy)
+        return weights
+
+    def learn(self, distribution: SoftPolicy, feedback: Feedback) -> SoftPolicy:
+        """Add the loss estimate to the sum, and its gap to those that the rate follows."""
+        total = learned(self.estimator, distribution.total, feedback, distribution)
+        rate = distribution.rate.after(lambda: self._gap(distribution, total, feedback))
+        return SoftPolicy(distribution.domain, rate, total)
+
+    def _gap(self, distribution: SoftPolicy, total: Floats, feedback: Feedback) -> float:
+        """What the policy of the feedback's round pays, less what its estimate adds to the soft value."""
+        before = float(distribution.swept.values[0, distribution.domain.initial])
+        return estimated_loss(self.estimator, feedback) - (distribution.potential(total) - before)
+
+    def bound(self, domain: Domain, rounds: int, waited: int = 0) -> RegretBound | None:
+        """What theory allows after `rounds`; None over a box, and for an adaptive rate with delays."""
+        if not isinstance(domain, MarkovPolicies) or not isinstance(domain.dynamics, SingleKernel):
+            return None
+        rate, gamma = as_rate(self.rate), getattr(self.estimator, "gamma", 0.0)
+        full = isinstance(self.estimator, WholeTable)
+        if isinstance(rate, FixedRate):
+            if full:
+                return bounds.soft_leader_full(domain.shape, rounds, rate.value, waited)
+            return bounds.soft_leader(domain.shape, rounds, rate.value, gamma, waited)
+        if isinstance(rate, AdaptiveRate) and not waited:
+            if full:
+                return bounds.adaptive_soft_leader_full(domain.shape, rounds, rate.first)
+            return bounds.adaptive_soft_leader(domain.shape, rounds, rate.first, gamma)
+        return None
+
+
+def estimated_loss(estimator: Estimator, feedback: Feedback) -> float:
+    """What the policy of the feedback's round pays under the estimate: `<q, estimate>`.
+
+    A pair that was met has the estimate `loss w`, with `w = 1 / (q + gamma)`, so that `q loss w = loss (1 - gamma w)`.
+    """
+    if isinstance(feedback, FullInformation):
+        if feedback.weights.occupancy is None:
+            raise InvalidInput("the feedback's weights carry no occupancy measure; give it the weights of `weigh`")
+        return float(np.vdot(feedback.weights.occupancy, feedback.table))
+    assert isinstance(feedback, Bandit)
+    gamma: float = getattr(estimator, "gamma", 0.0)
+    if gamma == 0.0:
+        return float(feedback.losses.sum())
+    return float((feedback.losses * (1.0 - gamma * feedback.weights.values)).sum())
+
+
+def require_soft_sweeps(domain: Domain) -> None:
+    """Refuse stationary policies, and dynamics that the compiled sweeps cannot read."""
+    bounds.require_episodes(domain, "hedge-infinite or mdp-exp3")
+    if not isinstance(domain.dynamics, CompiledDynamics):
+        raise InvalidInput(f"the soft leader needs a kernel or a BernsteinBox, not {describe(domain)}")
+
+
+def _compiled(domain: Domain) -> CompiledDynamics:
+    dynamics: Any = domain.dynamics  # `require_soft_sweeps` has looked
+    return dynamics  # type: ignore[no-any-return]
+
+
+# --- recipes ----------------------------------------------------------------------------------------------------------
+
+
+def soft_leader(task: Task, *, rate: float | str | None = None, gamma: float = 0.0) -> SoftLeader:
+    """The soft leader with bandit feedback; its rate tunes itself, or is fixed: a number, or `theory`.
+
+    Theory's rate is `sqrt(2 ln A / (H (SAK + (H+1)D)))`, regret `sqrt(2 H^3 ln A (SAK + (H+1)D))` [derived].
+    """
+    estimator = ImplicitExploration(gamma) if gamma else ImportanceWeighting()
+    return SoftLeader(_rate(task, rate, bounds.soft_leader_rate), estimator)
+
+
+def soft_leader_full(task: Task, *, rate: float | str | None = None) -> SoftLeader:
+    """The soft leader with full information; its rate tunes itself, or is fixed: a number, or `theory`.
+
+    Theory's rate is `sqrt(2 ln A / (H (K + (H+1)D)))`, regret `sqrt(2 H^3 ln A (K + (H+1)D))` [derived].
+    """
+    return SoftLeader(_rate(task, rate, bounds.soft_leader_full_rate), WholeTable())
+
+
+def adaptive_rate(shape: Shape) -> AdaptiveRate:
+    """The adaptive rate of the soft leader: the entropy of the actions ranges over `H ln A`."""
+    steps, _, actions = shape
+    return AdaptiveRate(steps * log(actions), float(steps))
+
+
+def _rate(task: Task, rate: float | str | None, theory: Callable[[Shape, int, int], float]) -> float | AdaptiveRate:
+    require_soft_sweeps(task.domain)
+    if rate == THEORY:
+        return task.multiplier * theory(task.domain.shape, task.rounds, task.total_delay)
+    if task.multiplier != 1.0:
+        raise InvalidInput(
+            f"{task.multiplier:g}; only theory's rate can be multiplied: give rate = 'theory' with it", "multiplier"
+        )
+    if rate is None or rate == ADAPTIVE:
+        return adaptive_rate(task.domain.shape)
+    if isinstance(rate, str):
+        raise InvalidInput(f"{rate!r}; it must be a number, 'adaptive' or 'theory'", "rate")
+    return rate

@@ -1,0 +1,160 @@
+"""The soft backward sweep, compiled, and the visit chances of the policy that it finds.
+
+    Q[h] = L[h] + least expectation of V[h+1],    V[h,s] = -(1/rate) ln((1/A) sum_a exp(-rate Q[h,s,a])),
+    policy[h,s,a] proportional to exp(-rate Q[h,s,a]).
+
+The least of a row is subtracted before anything is exponentiated. At rate 0 the value is the mean of a row, and the
+policy is uniform. All arrays are C-contiguous.
+"""
+
+from math import factorial
+
+import numpy as np
+from numba import literal_unroll, uint64, uintp
+from numba.extending import overload
+
+from amdp.kernels.compiling import FUSED, entry, inner
+from amdp.kernels.products import multiply
+from amdp.kernels.rows import DenseRows, SparseRows
+from amdp.kernels.sweeps import expect
+
+NARROW = 0.1  # a row whose `rate Q` differ by less is summed by `expm1`: the logarithm of a number near 1 loses digits
+SMALLEST = -708.0  # the exponential of less is taken for 0
+
+_ONE = np.uint64(0x3FF0000000000000)  # the bits of 1.0
+_ROUNDS = 6755399441055744.0  # 1.5 * 2^52: added to a small number it leaves the nearest whole one in the lowest bits
+_LOG2_E = 1.4426950408889634
+_LN_2_HIGH = 0.6931471803691238  # its product with a whole number below 2^20 is exact
+_LN_2_LOW = 1.9082149292705877e-10
+_FACTORIALS = tuple(1.0 / factorial(n) for n in range(13, -1, -1))  # the series of the exponential, last term first
+
+_entry = entry(FUSED)
+_inner = inner(FUSED)
+
+
+@_entry
+def sweep(rows, total, rate, policy, values):
+    """Fill the policy `[h, s, a]` and the values `[h, s]` for the sums of losses `total` `[h, s, a]`."""
+    steps, states, n_actions = total.shape
+    order = np.arange(states)
+    later = np.zeros(states * n_actions)
+    scratch = np.empty(states * n_actions)
+    for h in range(steps - 1, -1, -1):
+        if h < steps - 1:
+            expect(rows, h, values[h + 1], order, later)
+        now, chances = total[h].reshape(-1), policy[h].reshape(-1)
+        _above_least(now, later, rate, chances, values[h], n_actions)
+        _exponentiate(chances, scratch)
+        _normalize(now, later, rate, chances, values[h], n_actions)
+
+
+@_inner
+def _above_least(now, later, rate, exponents, least, n_actions):
+    """The least of each row of `now + later`, and `-rate` times what each entry is above it."""
+    for s in range(least.size):
+        first = uintp(s) * uintp(n_actions)
+        smallest = now[first] + later[first]
+        for a in range(1, n_actions):
+            at = first + uintp(a)
+            cost = now[at] + later[at]
+            smallest = cost if cost < smallest else smallest
+        for a in range(n_actions):
+            at = first + uintp(a)
+            exponents[at] = -rate * (now[at] + later[at] - smallest)
+        least[s] = smallest
+
+
+@_inner
+def _exponentiate(numbers, scratch):
+    """`exp(x)` of each `x <= 0`, in place: `2^n exp(r)` with `|r| <= ln(2)/2`, in loops that vectorize."""
+    bits = scratch.view(np.uint64)
+    for i in range(numbers.size):
+        x = numbers[i] if numbers[i] > SMALLEST else SMALLEST
+        scratch[i] = x * _LOG2_E + _ROUNDS
+        n = scratch[i] - _ROUNDS
+        r = (x - n * _LN_2_HIGH) - n * _LN_2_LOW
+        series = 0.0
+        for coefficient in literal_unroll(_FACTORIALS):
+            series = series * r + coefficient
+        numbers[i] = series if numbers[i] > SMALLEST else 0.0
+    for i in range(numbers.size):
+        bits[i] = (bits[i] << uint64(52)) + _ONE  # of 2^n
+    for i in range(numbers.size):
+        numbers[i] *= scratch[i]
+
+
+@_inner
+def _normalize(now, later, rate, weights, values, n_actions):
+    """From the weights of the actions to their chances, and from the least cost of each row to its soft minimum."""
+    for s in range(values.size):
+        first = s * n_actions
+        weight = 0.0
+        lightest = 1.0
+        for a in range(first, first + n_actions):
+            weight += weights[a]
+            lightest = min(lightest, weights[a])
+        if lightest > 1.0 - NARROW:
+            values[s] = _narrow(now, later, first, n_actions, values[s], rate)
+        else:
+            values[s] -= np.log(weight / n_actions) / rate
+        share = 1.0 / weight
+        for a in range(first, first + n_actions):
+            weights[a] *= share
+
+
+@_inner
+def _narrow(now, later, first, n_actions, least, rate):
+    """The soft minimum of a row whose costs differ little: `least - log1p(mean of expm1(-rate (Q - least))) / rate`."""
+    total = 0.0
+    for a in range(first, first + n_actions):
+        above = now[a] + later[a] - least
+        total += np.expm1(-rate * above) if rate > 0.0 else above
+    mean = total / n_actions
+    return least - np.log1p(mean) / rate if rate > 0.0 else least + mean
+
+
+# --- visit chances ----------------------------------------------------------------------------------------------------
+
+
+@_entry
+def visit_chances(rows, policy, initial, steps, states, actions, out):
+    """The chance `[m]` that a policy `[h, s, a]` is at each pair, over one kernel; `steps` ascend."""
+    n_states, n_actions = policy.shape[1:]
+    reach = np.zeros(n_states)
+    reach[initial] = 1.0
+    mass = np.empty(n_states * n_actions)
+    h = 0
+    for m in range(steps.size):
+        while h < steps[m]:
+            for s in range(n_states):
+                for a in range(n_actions):
+                    mass[s * n_actions + a] = reach[s] * policy[h, s, a]
+            move(rows, h, mass, reach)
+            h += 1
+        out[m] = reach[states[m]] * policy[h, states[m], actions[m]]
+
+
+def move(rows, h, mass, reach):
+    """The chance `reach` `[y]` of each state after step `h`, for the chances `mass` `[s*a]` of the pairs."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(move)
+def _move(rows, h, mass, reach):
+    return _MOVE[rows.instance_class]
+
+
+def _move_dense(rows, h, mass, reach):
+    multiply(mass, rows.chances[h if rows.chances.shape[0] > 1 else 0].T, reach)
+
+
+def _move_sparse(rows, h, mass, reach):
+    starts = rows.starts[h if rows.starts.shape[0] > 1 else 0]
+    reach[:] = 0.0
+    for row in range(mass.size):
+        if mass[row] > 0.0:
+            for k in range(starts[row], starts[row + 1]):
+                reach[rows.successors[k]] += rows.chances[k] * mass[row]
+
+
+_MOVE = {DenseRows: _move_dense, SparseRows: _move_sparse}
