@@ -8,10 +8,12 @@ import numpy as np
 from amdp import BernsteinBox, Kernel, MarkovPolicies, Radius, SparseKernel
 from amdp.algorithms.base import Learner
 from amdp.algorithms.estimators.feedback import Bandit
+from amdp.algorithms.estimators.resampling import SharedResampling
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.occupancy.measures import MirrorDescent
 from amdp.algorithms.occupancy.recipes import o_reps, uob_reps
 from amdp.algorithms.task import Task
+from amdp.arrays import Policies
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
 from benchmarks import worlds
@@ -70,19 +72,19 @@ def _episode(kernel: SingleKernel, told: MarkovPolicies, make: Make) -> Call:
     learner, rng = make(told), np.random.default_rng(SEED)
     tables = np.random.default_rng(SEED + 1)
 
-    def once(distribution: Any) -> Any:
-        segment = kernel.walk(distribution.draw(rng), 0, rng.random((kernel.shape[0], 2)))
+    def once(distribution: Any, policy: Policies) -> Any:
+        segment = kernel.walk(policy, 0, rng.random((kernel.shape[0], 2)))
         weights = learner.weigh(distribution, segment, rng)
         told_now = Bandit.reveal(tables.random(kernel.shape), segment, weights)
         return learner.learn(learner.observe(distribution, segment), told_now)
 
     distribution = learner.start(told, rng)
     for _ in range(WARM_UP if kernel.shape[1] < PATIENCE else 2):
-        distribution = once(distribution)
-    distribution.draw(rng)
+        distribution = once(distribution, distribution.draw(rng))
+    policy = distribution.draw(rng)
 
     def call() -> object:
-        return once(distribution).draw(rng)
+        return once(distribution, policy).draw(rng)
 
     return call
 
@@ -97,7 +99,7 @@ def _ftpl(told: MarkovPolicies) -> Ftpl:
 
 
 def _ftpl_shared(told: MarkovPolicies) -> Ftpl:
-    return Ftpl.tuned(told, ROUNDS, shared=True)
+    return Ftpl.tuned(told, ROUNDS, resampling=SharedResampling)
 
 
 def _o_reps(told: MarkovPolicies) -> MirrorDescent:

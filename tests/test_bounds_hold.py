@@ -82,7 +82,9 @@ def late(rounds: int) -> Delays:
 
 
 def tuned(world: Instance, told: Delays, shared: bool) -> Ftpl:
-    return Ftpl.tuned(world.domain, len(told), told.total_within, shared=shared)
+    return Ftpl.tuned(
+        world.domain, len(told), told.total_within, resampling=SharedResampling if shared else GeometricResampling
+    )
 
 
 def bound_of(learner: Ftpl, world: Instance, told: Delays) -> float:

@@ -10,6 +10,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import amdp
+from amdp.algorithms.estimators.resampling import SharedResampling
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.game.arenas import Episodic
 from amdp.game.loop import ArenaGame, play_rounds
@@ -72,7 +73,7 @@ def test_play_is_the_loop_and_the_measure() -> None:
     run = amdp.play(game, "ftpl-shared", seed=5, multiplier=2.0, checkpoints=[10, 60])
     sequence = amdp.losses.named("bernoulli", world.shape, 60, 3, world.costs)
     by_hand = ArenaGame(Episodic(world.kernel, world.initial), sequence)
-    learner = Ftpl.tuned(world.domain, 60, shared=True, multiplier=2.0)
+    learner = Ftpl.tuned(world.domain, 60, resampling=SharedResampling, multiplier=2.0)
     curve = measure(by_hand, play_rounds(by_hand, learner, world.domain, Streams.from_seed(5)), checkpoints=[10, 60])
     assert_array_equal(run.regret, curve.paid - curve.best)
     assert_array_equal(run.oracle_calls, curve.oracle_calls)

@@ -59,15 +59,24 @@ class DistributionWithTrials(PolicyDistribution, Protocol):
         ...
 
 
+class DistributionWithScaledTrials(PolicyDistribution, Protocol):
+    """The same with trials that are scaled by the reach of the states."""
+
+    @property
+    def scaled_trials(self) -> "Trials":
+        """Resampling trials of policies drawn like the one that was played."""
+        ...
+
+
 class Trials(Protocol):
-    """Count the resampling trials until each pair of a segment is visited, at most `limit` for each."""
+    """Resampling trials that weigh each pair of a segment: by their number until one visits it, at most `limit`."""
 
     def shared(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
-        """Counts of trials that serve all pairs."""
+        """Weights by trials that serve all pairs."""
         ...
 
     def per_step(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
-        """Counts of trials that serve one pair each."""
+        """Weights by trials that serve one pair each."""
         ...
 
 

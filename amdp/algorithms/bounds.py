@@ -147,6 +147,19 @@ def adaptive_soft_leader_full(shape: Shape, rounds: int, first: float) -> Adapti
     return AdaptiveBound(first, 2.0 * steps, 2.0 * sqrt(steps**3 * rounds * log(actions)))
 
 
+def adaptive_ftpl(shape: Shape, rounds: int, range_: float, first: float, plans: int) -> AdaptiveBound:
+    """Known transitions, no delay, limits of `sqrt(SAk/H)` or more, gaps by `B` plans [derived: docs/learning-rates.md].
+
+    With `beta = H(1 + ln SA)` and `c = max(1, beta/range)`:
+    `c first + (1+c) H sqrt((2 SA range + 2 + 2 SA/B) K) + (2/e) H^1.5 sqrt(SAK)`.
+    """
+    steps, states, actions = shape
+    pairs = states * actions
+    share = max(1.0, steps * (1.0 + log(pairs)) / range_)
+    gaps = steps * sqrt((2.0 * pairs * range_ + 2.0 + 2.0 * pairs / plans) * rounds)
+    return AdaptiveBound(share * first, 0.0, (1.0 + share) * gaps, 2.0 / e * steps**1.5 * sqrt(pairs * rounds))
+
+
 def adaptive_o_reps(shape: Shape, rounds: int, first: float, gamma: float = 0.0) -> AdaptiveBound:
     """Known transitions, no delay: `2H + first + 2H sqrt(SAK ln SA) + gamma HSAK` [derived: docs/learning-rates.md]."""
     steps, states, actions = shape

@@ -14,6 +14,7 @@ import numpy as np
 
 from amdp.algorithms.base import Learner, PolicyDistribution
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
+from amdp.algorithms.estimators.resampling import SharedResampling
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.task import Task
 from amdp.arrays import Policies, require_whole
@@ -134,7 +135,7 @@ def ftpl_unknown_delay(task: Task) -> UnknownDelay:
 def _tuning(task: Task) -> Callable[..., Ftpl]:
     """FTPL for a domain, a number of rounds and a total delay."""
     task.episodes("ftpl-infinite")
-    return partial(Ftpl.tuned, oracle=task.planning_oracle, shared=True, multiplier=task.multiplier)
+    return partial(Ftpl.tuned, oracle=task.planning_oracle, resampling=SharedResampling, multiplier=task.multiplier)
 
 
 def _for_delay(tuned: Callable[..., Ftpl], rounds: int, domain: Domain, guess: int) -> Ftpl:

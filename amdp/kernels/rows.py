@@ -26,6 +26,14 @@ class SparseRows(NamedTuple):
     chances: Floats
 
 
+class TwoStepRows(NamedTuple):
+    """One kernel, laid out for paths whose last two steps are summed over instead of drawn."""
+
+    cumulative: Floats  # [D, s*a, y]
+    by_row: Floats  # [D, s*a, y], the chances themselves
+    by_next: Floats  # [D, y, s*a]
+
+
 class IntervalRows(NamedTuple):
     """All kernels between two bounds: `lower + t` with `0 <= t <= width` and `sum t = budget`."""
 

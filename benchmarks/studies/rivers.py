@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amdp import losses
+from amdp.algorithms.estimators.resampling import SharedResampling
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.arrays import Floats
 from amdp.errors import EmptyConfidenceSet
@@ -107,7 +108,7 @@ class Swim:
         for first, last in pairwise(_parts(self.learner, speeds)):
             tables = FixedLosses(np.stack([game.table(k) for k in range(first, last)]))
             domain = _told(self.learner, speeds, first)
-            learner = Ftpl.tuned(domain, last - first, shared=True, multiplier=MULTIPLIER)
+            learner = Ftpl.tuned(domain, last - first, resampling=SharedResampling, multiplier=MULTIPLIER)
             for one in play_rounds(ArenaGame(arena(speeds[first:last]), tables), learner, domain, streams):
                 yield replace(one, k=first + one.k)
 

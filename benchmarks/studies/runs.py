@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amdp import BernsteinBox, Kernel, MarkovPolicies, Radius, instances, losses
+from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl
 from amdp.game import delays
 from amdp.game.arenas import Episodic
@@ -84,7 +85,13 @@ def executed(run: Run) -> Result:
     game = ArenaGame(Episodic(world.kernel, world.initial), adversary(run, world, late), late)
     told = _told(run, world)
     total = late.total_within if run.told_of_delay else 0
-    learner = LEARNERS[run.noise].tuned(told, run.rounds, total, shared=run.shared, multiplier=run.multiplier)
+    learner = LEARNERS[run.noise].tuned(
+        told,
+        run.rounds,
+        total,
+        resampling=SharedResampling if run.shared else GeometricResampling,
+        multiplier=run.multiplier,
+    )
     watched = Watched(play_rounds(game, learner, told, Streams.from_seed(run.seed)), told)
     regret = measure(game, watched, checkpoints=[run.rounds])
     return Result(run, float(regret.low[-1]), late.total_within, watched.cut, float(regret.learner_seconds[-1]))

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from amdp import Kernel, MarkovPolicies, kernels, losses
 from amdp.algorithms.estimators.feedback import Bandit
 from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
-from amdp.algorithms.estimators.trials import BATCH
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, PerturbedLeader
 from amdp.arrays import Floats
@@ -22,6 +21,7 @@ from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.kernels.layout import lanes
+from amdp.model.reach import BATCH
 from amdp.model.segments import Shape
 from benchmarks import worlds
 from benchmarks.results import Goal, Row, as_long, at_least, at_most, faster
@@ -71,7 +71,7 @@ def overhead(effort: Effort) -> Rows:
             kernel = worlds.kernel(shape, np.random.default_rng(SEED))
             tables = np.random.default_rng(SEED).random((rounds, *shape))
             game, domain = ArenaGame(Episodic(kernel), losses.FixedLosses(tables)), MarkovPolicies(kernel)
-            learner = Ftpl.tuned(domain, ROUNDS, shared=shared)
+            learner = Ftpl.tuned(domain, ROUNDS, resampling=SharedResampling if shared else GeometricResampling)
             contestants: dict[str, Call] = {
                 "play": partial(_played, game, learner, domain),
                 "kernels": _kernels_alone(kernel, learner, tables),
@@ -102,7 +102,7 @@ def long_run(effort: Effort) -> Rows:
     kernel = worlds.kernel(SMALL, rng)
     game = ArenaGame(Episodic(kernel), losses.named("bernoulli", SMALL, rounds, SEED, rng.random(SMALL)))
     domain = MarkovPolicies(kernel)
-    learner = Ftpl.tuned(domain, rounds, shared=True)
+    learner = Ftpl.tuned(domain, rounds, resampling=SharedResampling)
     list(islice(play_rounds(game, learner, domain, Streams.from_seed(0)), 50))
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     began = perf_counter()
@@ -119,7 +119,7 @@ CASES = {"noise": noise, "episode": episode, "overhead": overhead, "growth": gro
 def _leader(kernel: Kernel, rounds: int, shared: bool) -> tuple[Ftpl, PerturbedLeader]:
     """A learner and its distribution in mid-game."""
     domain = MarkovPolicies(kernel)
-    learner = Ftpl.tuned(domain, rounds, shared=shared)
+    learner = Ftpl.tuned(domain, rounds, resampling=SharedResampling if shared else GeometricResampling)
     rng = np.random.default_rng(SEED)
     distribution = learner.start(domain, rng)
     for _ in range(WARM_UP):

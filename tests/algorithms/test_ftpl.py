@@ -286,7 +286,7 @@ def test_tuned_takes_the_parameters_of_the_theorems() -> None:
     tuned = Ftpl.tuned(domain, 1000, 200)
     assert tuned.perturbation == Laplace(1 / sqrt(5 * 3 * 2 * 1200))
     assert tuned.estimator == GeometricResampling(35)  # sqrt(3 * 2 * 1000 / 5) = 34.64
-    assert Ftpl.tuned(domain, 1000, shared=True).estimator == SharedResampling(35)
+    assert Ftpl.tuned(domain, 1000, resampling=SharedResampling).estimator == SharedResampling(35)
     assert Ftpl.tuned(domain, 1000, multiplier=3.0).perturbation == Laplace(3 / sqrt(30_000))
     assert resampling_limit(domain_of((5, 1, 1)), 1) == 1
     assert laplace_rate(domain, 1) == 1 / sqrt(30)
@@ -424,7 +424,9 @@ def test_a_policy_that_is_only_feasible_is_not_played() -> None:
 def test_each_tuned_parameter_can_be_overridden() -> None:
     domain = MarkovPolicies(random_kernel("dense", (3, 2, 2), np.random.default_rng(0)))
     tuned = Ftpl.tuned(domain, 100)
-    other = Ftpl.tuned(domain, 100, rate=0.5, limit=7, multiplier=2.0, perturbation=Gumbel, shared=True, oracle="lp")
+    other = Ftpl.tuned(
+        domain, 100, rate=0.5, limit=7, multiplier=2.0, perturbation=Gumbel, resampling=SharedResampling, oracle="lp"
+    )
     assert tuned.perturbation == Laplace(1.0 / sqrt(3 * 2 * 2 * 100))
     assert other.perturbation == Gumbel(1.0)
     assert other.estimator == SharedResampling(7)

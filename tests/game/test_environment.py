@@ -12,6 +12,7 @@ from gymnasium.wrappers import RecordEpisodeStatistics
 
 import amdp
 from amdp import instances, losses
+from amdp.algorithms.estimators.resampling import SharedResampling
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.arrays import Floats
@@ -92,7 +93,7 @@ def test_the_same_seed_is_the_luck_of_the_arena(kernel: SingleKernel) -> None:
 
 def test_a_learner_meets_the_same_rounds_inside_and_outside() -> None:
     game = game_of(dense())
-    learner = Ftpl.tuned(game.arena.domain, ROUNDS, shared=True)
+    learner = Ftpl.tuned(game.arena.domain, ROUNDS, resampling=SharedResampling)
     env = AdversaryEnv(game)
     env.reset(seed=3)
     for one in play_rounds(game, learner, game.arena.domain, Streams.from_seed(3)):
@@ -160,7 +161,7 @@ def test_a_seed_decides_everything() -> None:
 
 def test_the_regret_of_paid_losses_is_the_measured_one() -> None:
     game = game_of(dense())
-    learner = Ftpl.tuned(game.arena.domain, ROUNDS, shared=True)
+    learner = Ftpl.tuned(game.arena.domain, ROUNDS, resampling=SharedResampling)
     rounds = list(play_rounds(game, learner, game.arena.domain, Streams.from_seed(3)))
     inside = measure(game, rounds, checkpoints=[10, ROUNDS])
     outside = regret_of(game, [one.paid for one in rounds], checkpoints=[10, ROUNDS])

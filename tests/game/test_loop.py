@@ -142,7 +142,7 @@ def test_paid_is_the_sum_of_the_losses_that_were_met() -> None:
 def learners(domain: MarkovPolicies) -> dict[str, Any]:
     return {
         "ftpl": Ftpl.tuned(domain, 40, multiplier=10.0),  # a rate at which a round makes a difference
-        "shared": Ftpl.tuned(domain, 40, shared=True, multiplier=10.0),
+        "shared": Ftpl.tuned(domain, 40, resampling=SharedResampling, multiplier=10.0),
         "literal": LiteralFtpl.tuned(domain, 40, multiplier=10.0),
     }
 

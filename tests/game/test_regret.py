@@ -11,7 +11,7 @@ from worlds import plain_values, random_kernel, random_rows
 
 from amdp import InvalidInput, Kernel, MarkovPolicies
 from amdp.algorithms.bounds import ftpl_bound
-from amdp.algorithms.estimators.resampling import GeometricResampling
+from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl
 from amdp.arrays import Floats
@@ -161,7 +161,7 @@ def bandit_regret(kind: type[Ftpl], rounds: int, seed: int) -> Floats:
     domain = MarkovPolicies(kernel)
     losses = FixedLosses(np.broadcast_to(np.array([0.6, 0.4]), (rounds, 1, 1, 2)))
     game = ArenaGame(Episodic(kernel), losses)
-    tuned = kind.tuned(domain, rounds, shared=True)
+    tuned = kind.tuned(domain, rounds, resampling=SharedResampling)
     return measure(
         game, play_rounds(game, tuned, domain, Streams.from_seed(seed)), checkpoints=[rounds // 2, rounds]
     ).low

@@ -12,6 +12,8 @@ import numpy as np
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
+from amdp.model.domains import Domain
+from amdp.model.reach import Reach
 from amdp.model.segments import Segment
 
 
@@ -19,6 +21,10 @@ class Estimator(Protocol):
     """How a learner turns feedback into loss estimates; `feedback` is the one kind that it understands."""
 
     feedback: ClassVar[type]
+
+    def reach(self, domain: Domain) -> Reach | None:
+        """What it keeps of the dynamics from round to round: None, unless its trials are scaled."""
+        ...
 
     def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
         """The weights of a segment that was played with a policy from `distribution`."""
@@ -34,6 +40,9 @@ class WeightTimesLoss:
 
     feedback: ClassVar[type] = Bandit
 
+    def reach(self, domain: Domain) -> Reach | None:
+        return None
+
     def add(self, total: Floats, feedback: Bandit, distribution: Any) -> Floats:
         """Weight times loss, at the pairs that were visited."""
         return added(total, feedback)
@@ -44,6 +53,9 @@ class WholeTable:
     """Full information needs no estimate: the losses themselves."""
 
     feedback: ClassVar[type] = FullInformation
+
+    def reach(self, domain: Domain) -> None:
+        return None
 
     def weigh(self, distribution: object, segment: Segment, rng: np.random.Generator) -> Weights:
         """No weights: full information needs none."""

@@ -19,11 +19,9 @@ from amdp.errors import InvalidInput
 from amdp.kernels.layout import lanes
 from amdp.model.chains import stationary_visits
 from amdp.model.domains import StationaryPolicies
+from amdp.model.reach import BATCH, BATCH_NUMBERS
 from amdp.model.segments import Segment
 from amdp.model.transitions import SingleKernel
-
-BATCH = 32  # trials made together: as fast as larger batches, and fewer of them are not needed
-BATCH_NUMBERS = 4_000_000  # perturbed costs over a long horizon are large: no batch holds more of them, if it can
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +35,11 @@ class BatchedTrials:
         domain, policies, uniforms = (
             self.distribution.domain,
             self.distribution.policies(rng),
-            _uniforms(segment.stop, rng),
+            uniform_stream(rng),
         )
 
         def meets(n: int) -> Bools:
-            return domain.dynamics.meets_all(policies(n), domain.initial, segment, uniforms(n))
+            return domain.dynamics.meets_all(policies(n), domain.initial, segment, uniforms(n, segment.stop))
 
         return _shared(meets, len(segment.states), limit, BATCH)
 
@@ -50,12 +48,12 @@ class BatchedTrials:
         domain, policies, uniforms = (
             self.distribution.domain,
             self.distribution.policies(rng),
-            _uniforms(segment.stop, rng),
+            uniform_stream(rng),
         )
 
         def meets(steps: NDArray[np.int64]) -> Bools:
             n = len(steps)
-            return domain.dynamics.meets(policies(n), domain.initial, segment, steps, uniforms(n))
+            return domain.dynamics.meets(policies(n), domain.initial, segment, steps, uniforms(n, segment.stop))
 
         return _per_step(meets, len(segment.states), limit, BATCH)
 
@@ -74,21 +72,21 @@ class StationaryTrials:
 
     def shared(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
         """Batches until every pair was met, or the limit is reached."""
-        policies, uniforms = self.distribution.policies(rng), _uniforms(len(segment.states), rng)
+        policies, uniforms = self.distribution.policies(rng), uniform_stream(rng)
 
         def meets(n: int) -> Bools:
-            met: Bools = uniforms(n) < self.visits(policies(n), segment)
+            met: Bools = uniforms(n, len(segment.states)) < self.visits(policies(n), segment)
             return met
 
         return _shared(meets, len(segment.states), limit, self._batch)
 
     def per_step(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
         """Batches in which all pairs that still wait get the same number of trials."""
-        policies, uniforms = self.distribution.policies(rng), _uniforms(1, rng)
+        policies, uniforms = self.distribution.policies(rng), uniform_stream(rng)
 
         def meets(steps: NDArray[np.int64]) -> Bools:
             n = len(steps)
-            met: Bools = uniforms(n)[:, 0] < self.visits(policies(n), segment)[np.arange(n), steps]
+            met: Bools = uniforms(n, 1)[:, 0] < self.visits(policies(n), segment)[np.arange(n), steps]
             return met
 
         return _per_step(meets, len(segment.states), limit, self._batch)
@@ -135,11 +133,11 @@ def _per_step(meets: Callable[[NDArray[np.int64]], Bools], pairs: int, limit: in
     return Weights(counts, trials)
 
 
-def _uniforms(size: int, rng: np.random.Generator) -> Callable[[int], Floats]:
-    """The next `n` rows of a stream of uniform numbers `[n, size]`."""
+def uniform_stream(rng: np.random.Generator) -> Callable[[int, int], Floats]:
+    """Uniform numbers `[n, size]`, call after call."""
     generators = lanes(rng)
 
-    def uniforms(n: int) -> Floats:
+    def uniforms(n: int, size: int) -> Floats:
         numbers = np.empty((n, size))
         kernels.noise.fill_uniform(generators, numbers)
         return numbers
@@ -163,7 +161,7 @@ class CompiledTrials:
 
         def policies(n: int) -> Actions:
             actions = np.empty((steps, n, states), dtype=np.int32)
-            self._require_sound(kernels.trials.leaders(self.kernel.rows, noise, self.scale, self.total, actions))
+            require_sound(self.total, kernels.trials.leaders(self.kernel.rows, noise, self.scale, self.total, actions))
             return actions.swapaxes(0, 1)
 
         return policies
@@ -181,9 +179,11 @@ class CompiledTrials:
         seeds = lanes(rng), lanes(rng)
         wanted = self.initial, segment.start, segment.states, segment.actions
         trials = search(kernel.rows, kernel.paths, *seeds, self.scale, self.total, *wanted, limit, BATCH, counts)
-        self._require_sound(trials >= 0)
+        require_sound(self.total, trials >= 0)
         return Weights(counts, trials)
 
-    def _require_sound(self, finite: bool) -> None:
-        if not finite:
-            raise InvalidInput(f"loss estimates reach {np.abs(self.total).max():g}; a perturbed cost is not finite")
+
+def require_sound(total: Floats, finite: bool) -> None:
+    """Refuse loss estimates that lead to costs that are not finite."""
+    if not finite:
+        raise InvalidInput(f"loss estimates reach {np.abs(total).max():g}; a perturbed cost is not finite")

@@ -50,6 +50,9 @@ class DelayAdaptedResampling:
     limit: int
     feedback: ClassVar[type] = Bandit
 
+    def reach(self, domain: Domain) -> None:
+        return None
+
     def __post_init__(self) -> None:
         require_limit(self.limit)
 
@@ -89,7 +92,7 @@ class DelayAdaptedFtpl(Ftpl):
 def ftpl_delay_adapted(task: Task, *, rate: float | None = None, limit: int | None = None) -> Learner[Any]:
     """FTPL with delay-adapted estimates: trials made again at arrival, the smaller count weighs. No bound is known."""
     settings: dict[str, Any] = {"oracle": task.planning_oracle, "multiplier": task.multiplier}
-    settings |= {"rate": rate, "limit": limit, "shared": True}
+    settings |= {"rate": rate, "limit": limit, "resampling": SharedResampling}
     tuned = DelayAdaptedFtpl.tuned(task.domain, task.rounds, task.total_delay, **settings)
     assert isinstance(tuned.estimator, SharedResampling)
     return replace(tuned, estimator=DelayAdaptedResampling(tuned.estimator.limit))

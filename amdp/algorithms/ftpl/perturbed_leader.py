@@ -17,11 +17,13 @@ from amdp.algorithms.base import PolicyStream, Trials
 from amdp.algorithms.bounds import FtplBound, ftpl_bound, require_delay, require_episodes, require_rounds
 from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
-from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
+from amdp.algorithms.estimators.resampling import GeometricResampling, Resampling
+from amdp.algorithms.estimators.scaled_trials import CompiledScaledTrials, ScaledTrials
 from amdp.algorithms.estimators.trials import CompiledTrials, batched
 from amdp.algorithms.ftpl.perturbations import Exponential, Laplace, Perturbation
 from amdp.arrays import Actions, Floats, Policies, one_hot
 from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.reach import CompiledReach, Reach, reach_of
 from amdp.model.segments import Segment
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Planner, PlanningOracle, Status, bind
@@ -38,6 +40,7 @@ class PerturbedLeader:
     perturbation: Perturbation
     total: Floats = field(repr=False)  # [h, s, a], the sum of the loss estimates so far
     oracle_calls: int = field(default=0, kw_only=True)
+    reach: Reach | None = field(default=None, repr=False, kw_only=True)  # None: trials are not scaled
 
     @property
     def domain(self) -> Domain:
@@ -48,6 +51,14 @@ class PerturbedLeader:
     def trials(self) -> Trials:
         """Trials of policies from this distribution: compiled where noise, planner and dynamics allow it."""
         return self._compiled or batched(self)
+
+    @cached_property
+    def scaled_trials(self) -> Trials:
+        """The same, scaled by the reach of the states."""
+        reach = reach_of(self.domain) if self.reach is None else self.reach
+        if self.is_compiled and isinstance(reach, CompiledReach):
+            return CompiledScaledTrials(reach, np.ascontiguousarray(self.total), 1.0 / self.perturbation.rate)
+        return ScaledTrials(self, reach)
 
     def policies(self, rng: np.random.Generator) -> PolicyStream:
         """A stream of independent policies: the next `n` of them, `[n, h, s]`, or `[n, s]` if they are stationary."""
@@ -67,11 +78,15 @@ class PerturbedLeader:
     @cached_property
     def _compiled(self) -> CompiledTrials | None:
         kernel = self.domain.dynamics
-        simple = isinstance(self.planner.oracle, BackwardInduction) and isinstance(self.perturbation, Laplace)
-        if not simple or not isinstance(kernel, SingleKernel):
+        if not self.is_compiled or not isinstance(kernel, SingleKernel):
             return None
         total = np.ascontiguousarray(self.total)
         return CompiledTrials(kernel, self.domain.initial, total, 1.0 / self.perturbation.rate)
+
+    @property
+    def is_compiled(self) -> bool:
+        """Whether noise and planner are those of the compiled loops."""
+        return isinstance(self.planner.oracle, BackwardInduction) and isinstance(self.perturbation, Laplace)
 
     def _leaders(self, costs: Floats) -> Actions:
         # A policy that is only feasible would be drawn from another law than the analysis speaks of.
@@ -105,7 +120,7 @@ class Ftpl:
         total_delay: int = 0,
         *,
         oracle: str | PlanningOracle = "dp",
-        shared: bool = False,
+        resampling: Callable[[int], Estimator] = GeometricResampling,
         multiplier: float = 1.0,
         rate: float | None = None,
         limit: int | None = None,
@@ -118,8 +133,7 @@ class Ftpl:
         require_episodes(domain, STREAM_LEARNERS)
         trials = resampling_limit(domain, rounds) if limit is None else limit
         spread = laplace_rate(domain, rounds, total_delay) if rate is None else rate
-        estimator: Estimator = SharedResampling(trials) if shared else GeometricResampling(trials)
-        return cls(perturbation(multiplier * spread), estimator, bind(oracle, domain).oracle)
+        return cls(perturbation(multiplier * spread), resampling(trials), bind(oracle, domain).oracle)
 
     @property
     def feedback(self) -> type:
@@ -128,7 +142,8 @@ class Ftpl:
 
     def start(self, domain: Domain, rng: np.random.Generator) -> PerturbedLeader:
         """No losses yet: the noise alone decides."""
-        return PerturbedLeader(bind(self.oracle, domain), self.perturbation, np.zeros(domain.shape))
+        reach = self.estimator.reach(domain)
+        return PerturbedLeader(bind(self.oracle, domain), self.perturbation, np.zeros(domain.shape), reach=reach)
 
     def observe(self, distribution: PerturbedLeader, segment: Segment) -> PerturbedLeader:
         """Narrow the dynamics, if they are not a single kernel, and count the plan of the policy that was played."""
@@ -137,7 +152,8 @@ class Ftpl:
         narrowed = domain.dynamics.narrow(segment)
         if narrowed is domain.dynamics:
             return played
-        return replace(played, planner=bind(self.oracle, MarkovPolicies(narrowed, domain.initial)))
+        reach = None if played.reach is None else played.reach.after(segment, narrowed)
+        return replace(played, planner=bind(self.oracle, MarkovPolicies(narrowed, domain.initial)), reach=reach)
 
     def weigh(self, distribution: PerturbedLeader, segment: Segment, rng: np.random.Generator) -> Weights:
         """The weights of its estimator; every resampling trial asks the planning oracle for a policy."""
@@ -154,7 +170,7 @@ class Ftpl:
         noise, estimator = self.perturbation, self.estimator
         if not known or not isinstance(noise, Laplace):
             return None
-        if not isinstance(estimator, GeometricResampling | SharedResampling):
+        if not isinstance(estimator, Resampling):
             return None
         return ftpl_bound(domain.shape, rounds, noise.rate, estimator.limit, waited)
 

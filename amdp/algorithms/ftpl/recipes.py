@@ -3,6 +3,14 @@
 from typing import Any
 
 from amdp.algorithms.base import Learner
+from amdp.algorithms.estimators.resampling import (
+    GeometricResampling,
+    Resampling,
+    ScaledResampling,
+    SharedResampling,
+    SharedScaledResampling,
+)
+from amdp.algorithms.ftpl.adaptive import ADAPTIVE, AdaptiveFtpl
 from amdp.algorithms.ftpl.perturbations import Exponential, Gaussian, Gumbel, Laplace, Perturbation
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl, follow_the_perturbed_leader
 from amdp.algorithms.task import Task
@@ -17,22 +25,42 @@ NOISES: dict[str, type[Perturbation]] = {
 
 
 def ftpl(
-    task: Task, *, rate: float | None = None, limit: int | None = None, perturbation: str = "laplace"
+    task: Task, *, rate: float | str | None = None, limit: int | None = None, perturbation: str = "laplace"
 ) -> Learner[Any]:
     """The paper's FTPL: Laplace noise fresh each round, independent trials for each step."""
-    return _ftpl(Ftpl, task, shared=False, rate=rate, limit=limit, perturbation=_noise(perturbation))
+    return _ftpl(GeometricResampling, task, rate, limit, perturbation)
 
 
 def ftpl_shared(
-    task: Task, *, rate: float | None = None, limit: int | None = None, perturbation: str = "laplace"
+    task: Task, *, rate: float | str | None = None, limit: int | None = None, perturbation: str = "laplace"
 ) -> Learner[Any]:
     """The same with trials that serve all steps at once: same bound, fewer oracle calls."""
-    return _ftpl(Ftpl, task, shared=True, rate=rate, limit=limit, perturbation=_noise(perturbation))
+    return _ftpl(SharedResampling, task, rate, limit, perturbation)
+
+
+def ftpl_scaled(
+    task: Task, *, rate: float | str | None = None, limit: int | None = None, perturbation: str = "laplace"
+) -> Learner[Any]:
+    """The same with shared trials that are scaled by the reach of the states: same bound, fewest oracle calls."""
+    return _ftpl(SharedScaledResampling, task, rate, limit, perturbation)
+
+
+def ftpl_scaled_per_step(
+    task: Task, *, rate: float | str | None = None, limit: int | None = None, perturbation: str = "laplace"
+) -> Learner[Any]:
+    """The same with scaled trials, independent for each step."""
+    return _ftpl(ScaledResampling, task, rate, limit, perturbation)
+
+
+def ftpl_adaptive(task: Task, *, limit: int | None = None) -> Learner[Any]:
+    """FTPL with scaled trials and a rate that tunes itself: nothing to choose, not even the number of rounds."""
+    return _ftpl(SharedScaledResampling, task, ADAPTIVE, limit, "laplace")
 
 
 def ftpl_literal(task: Task) -> Learner[Any]:
     """The pseudo-code to the letter: noise drawn once. Its regret is linear; it is here to show that."""
-    return _ftpl(LiteralFtpl, task, shared=False)
+    settings: dict[str, Any] = {"oracle": task.planning_oracle, "multiplier": task.multiplier}
+    return LiteralFtpl.tuned(task.domain, task.rounds, task.total_delay, **settings)
 
 
 def fpl(task: Task) -> Learner[Any]:
@@ -44,9 +72,27 @@ def fpl(task: Task) -> Learner[Any]:
     return follow_the_perturbed_leader(task.domain, longer, oracle=task.planning_oracle, multiplier=task.multiplier)
 
 
-def _ftpl(kind: type[Ftpl], task: Task, **settings: Any) -> Ftpl:
-    settings |= {"oracle": task.planning_oracle, "multiplier": task.multiplier}
-    return kind.tuned(task.domain, task.rounds, task.total_delay, **settings)
+def _ftpl(
+    resampling: type[Resampling], task: Task, rate: float | str | None, limit: int | None, perturbation: str
+) -> Ftpl:
+    noise = _noise(perturbation)
+    if isinstance(rate, str):
+        return _adaptive(resampling, task, rate, limit, noise)
+    settings: dict[str, Any] = {"oracle": task.planning_oracle, "multiplier": task.multiplier}
+    settings |= {"resampling": resampling, "rate": rate, "limit": limit, "perturbation": noise}
+    return Ftpl.tuned(task.domain, task.rounds, task.total_delay, **settings)
+
+
+def _adaptive(
+    resampling: type[Resampling], task: Task, rate: str, limit: int | None, noise: type[Perturbation]
+) -> AdaptiveFtpl:
+    if rate != ADAPTIVE:
+        raise InvalidInput(f"{rate!r}; it must be a number or 'adaptive'", "rate")
+    if noise is not Laplace:
+        raise InvalidInput("an adaptive rate is derived for 'laplace' only", "perturbation")
+    if task.multiplier != 1.0:
+        raise InvalidInput(f"{task.multiplier:g}; an adaptive rate has nothing to multiply", "multiplier")
+    return AdaptiveFtpl.tuned_by_itself(task.domain, resampling, oracle=task.planning_oracle, limit=limit)
 
 
 def _noise(name: str) -> type[Perturbation]:

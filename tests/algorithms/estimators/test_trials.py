@@ -9,9 +9,10 @@ from numpy.testing import assert_array_equal
 from worlds import random_kernel
 
 from amdp import InvalidInput, MarkovPolicies, Segment, oracle
-from amdp.algorithms.estimators.trials import BATCH, BatchedTrials, CompiledTrials
+from amdp.algorithms.estimators.trials import BatchedTrials, CompiledTrials
 from amdp.algorithms.ftpl.perturbations import Laplace, Perturbation
 from amdp.algorithms.ftpl.perturbed_leader import PerturbedLeader
+from amdp.model.reach import BATCH
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.checked import Checked

@@ -1,0 +1,97 @@
+"""Trials of reach-scaled resampling: through any oracle, or in one compiled loop, with the same weights to the bit.
+
+The mathematics stands in `amdp.algorithms.estimators.resampling`, what a trial knows of its chances in
+`amdp.model.reach`.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amdp import kernels
+from amdp.algorithms.base import DistributionWithTrials
+from amdp.algorithms.estimators.feedback import Weights
+from amdp.algorithms.estimators.trials import require_sound, uniform_stream
+from amdp.arrays import Floats
+from amdp.kernels.layout import lanes
+from amdp.model.reach import CompiledReach, Reach
+from amdp.model.segments import Segment
+
+
+def scaled_bounds(reach: Reach, segment: Segment, limit: int) -> tuple[Floats, NDArray[np.int64]]:
+    """Bounds `c` on the chances, rounded up to multiples of `1 / limit`, and limits `N = c * limit`, for each pair.
+
+    A pair that was visited has a bound above 0, but for rounding: it has one trial at least.
+    """
+    limits = np.maximum(1, np.ceil(reach.bounds(segment) * limit)).astype(np.int64)
+    return limits / limit, limits
+
+
+@dataclass(frozen=True, eq=False)
+class ScaledTrials:
+    """Trials through any oracle and over any dynamics."""
+
+    distribution: DistributionWithTrials
+    reach: Reach
+
+    def shared(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        bounds, limits = scaled_bounds(self.reach, segment, limit)
+        policies = self.distribution.policies(rng)
+        uniforms = uniform_stream(rng)
+        batches = self.reach.batches(segment)
+        weights, is_open, done = np.zeros(len(limits)), np.ones(len(limits), bool), 0
+        while n := kernels.trials.shared_batch(is_open, limits, done, batches):
+            actions = policies(n)
+            paths, coins = uniforms(n, self.reach.path_numbers(segment)), uniforms(1, len(limits))[0]
+            wanted = is_open & (done + np.arange(n)[:, None] < limits)
+            chances = self.reach.chances(actions, segment, wanted, paths)
+            kernels.trials.weigh_shared(chances, bounds, limits, done, coins, is_open, weights)
+            done += n
+        return Weights(weights, done)
+
+    def per_step(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        bounds, limits = scaled_bounds(self.reach, segment, limit)
+        policies = self.distribution.policies(rng)
+        uniforms = uniform_stream(rng)
+        weights, is_open, done, trials = np.zeros(len(limits)), np.ones(len(limits), bool), 0, 0
+        batch = self.reach.batches(segment).max()
+        owner = np.empty(max(batch, len(limits)), np.int64)
+        while True:
+            each, n = kernels.trials.per_step_batch(is_open, limits, done, batch, owner)
+            if n == 0:
+                return Weights(weights, trials)
+            actions = policies(n)
+            paths, coins = uniforms(n, self.reach.path_numbers(segment)), uniforms(1, len(limits))[0]
+            wanted = owner[:n, None] == np.arange(len(limits))
+            chances = self.reach.chances(actions, segment, wanted, paths)
+            kernels.trials.weigh_per_step(chances, bounds, limits, done, each, coins, is_open, weights)
+            done += each
+            trials += n
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledScaledTrials:
+    """Laplace noise of a given scale on `total`, and backward induction: no Python in between."""
+
+    reach: CompiledReach
+    total: Floats  # [h, s, a]
+    scale: float
+
+    def shared(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        return self._weighed(kernels.trials.scaled_shared, segment, limit, rng)
+
+    def per_step(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        return self._weighed(kernels.trials.scaled_per_step, segment, limit, rng)
+
+    def _weighed(self, search: Callable[..., int], segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
+        reach, weights = self.reach, np.empty(len(segment.states))
+        seeds = lanes(rng), lanes(rng)
+        pairs = reach.initial, segment.start, segment.states, segment.actions
+        bounds, limits = scaled_bounds(reach, segment, limit)
+        sizes = reach.batches(segment), reach.path_numbers(segment)
+        rows = reach.dynamics.rows, reach.rows
+        trials = search(*rows, *seeds, self.scale, self.total, *pairs, bounds, limits, *sizes, weights)
+        require_sound(self.total, trials >= 0)
+        return Weights(weights, trials)
