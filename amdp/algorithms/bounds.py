@@ -148,7 +148,7 @@ def adaptive_soft_leader_full(shape: Shape, rounds: int, first: float) -> Adapti
 
 
 def adaptive_ftpl(shape: Shape, rounds: int, range_: float, first: float, plans: int) -> AdaptiveBound:
-    """Known transitions, no delay, limits of `sqrt(SAk/H)` or more, gaps by `B` plans [derived: docs/learning-rates.md].
+    """Known transitions, no delay, limits from `sqrt(SAk/H)` on, gaps by `B` plans [derived: docs/learning-rates.md].
 
     With `beta = H(1 + ln SA)` and `c = max(1, beta/range)`:
     `c first + (1+c) H sqrt((2 SA range + 2 + 2 SA/B) K) + (2/e) H^1.5 sqrt(SAK)`.
