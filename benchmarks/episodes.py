@@ -1,6 +1,7 @@
 """One episode of each learner in mid-game, side by side: who is cheaper, and from which size on."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,16 +9,23 @@ import numpy as np
 from amdp import BernsteinBox, Kernel, MarkovPolicies, Radius, SparseKernel
 from amdp.algorithms.base import Learner
 from amdp.algorithms.estimators.feedback import Bandit
-from amdp.algorithms.estimators.resampling import SharedResampling
+from amdp.algorithms.estimators.resampling import (
+    GeometricResampling,
+    Resampling,
+    SharedResampling,
+    SharedScaledResampling,
+)
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
+from amdp.algorithms.ftpl.recipes import ftpl_adaptive
 from amdp.algorithms.occupancy.measures import MirrorDescent
 from amdp.algorithms.occupancy.recipes import o_reps, uob_reps
+from amdp.algorithms.soft_leader import SoftLeader, soft_leader
 from amdp.algorithms.task import Task
 from amdp.arrays import Policies
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
 from benchmarks import worlds
-from benchmarks.results import Row, as_long
+from benchmarks.results import Goal, Row, as_long, at_most
 from benchmarks.timing import Call, Effort, side_by_side
 
 SEED = 20_262
@@ -27,6 +35,7 @@ STEPS, ACTIONS = 10, 4
 DENSE = (5, 10, 20, 40, 80, 200)
 SPARSE = (1_000, 5_000)
 BOXES = (5, 10, 20, 40)
+NARROW = 0.05  # of the published radius
 PATIENCE = 1_000  # states above which independent trials are left out: tens of seconds an episode
 
 Make = Callable[[MarkovPolicies], Learner[Any]]
@@ -43,28 +52,38 @@ def known(effort: Effort) -> Iterator[Row]:
 
 
 def unknown(effort: Effort) -> Iterator[Row]:
-    """Unknown transitions, bandit feedback: FTPL over a box against UOB-REPS."""
+    """Unknown transitions, bandit feedback: FTPL over wide and narrow boxes against UOB-REPS."""
     for states in BOXES if effort.seconds else BOXES[:1]:
         shape = (STEPS, states, ACTIONS)
         kernel = worlds.kernel(shape, np.random.default_rng(SEED))
-        told = MarkovPolicies(BernsteinBox.from_counts(_visits(kernel, 100), Radius.jin_2020(shape, ROUNDS)))
-        names = "FTPL, shared trials", "UOB-REPS, newton"
-        calls = (_episode(kernel, told, make) for make in (_ftpl_shared, _uob_reps))
-        times = side_by_side(dict(zip(names, calls, strict=True)), _few(effort))
-        yield as_long(f"episode, {names[0]}", _sizes(shape), times, *names, note="box")
+        for width, scale in (("wide box", 1.0), ("narrow box", NARROW)):
+            radius = Radius.jin_2020(shape, ROUNDS, scale=scale)
+            told = MarkovPolicies(BernsteinBox.from_counts(_visits(kernel, 100), radius))
+            yield from _against("UOB-REPS, newton", _uob_reps, OVER_A_BOX, kernel, told, width, effort)
 
 
 def _compared(kernel: SingleKernel, kind: str, effort: Effort) -> Iterator[Row]:
-    told = MarkovPolicies(kernel)
-    contestants: dict[str, Call] = {"FTPL, shared trials": _episode(kernel, told, _ftpl_shared)}
-    if kernel.shape[1] <= PATIENCE:
-        contestants["FTPL, independent trials"] = _episode(kernel, told, _ftpl)
-    mirror = "O-REPS, newton"
-    contestants[mirror] = _episode(kernel, told, _o_reps)
-    times = side_by_side(contestants, _few(effort))
-    for name in contestants:
-        if name != mirror:
-            yield as_long(f"episode, {name}", _sizes(kernel.shape), times, name, mirror, note=kind)
+    contestants = dict(OVER_A_KERNEL)
+    if kernel.shape[1] > PATIENCE:
+        del contestants["FTPL, independent trials"]
+    if isinstance(kernel, SparseKernel):
+        contestants |= {name: (make, SPARSE_GOALS.get(name)) for name, (make, _) in contestants.items()}
+    yield from _against("O-REPS, newton", _o_reps, contestants, kernel, MarkovPolicies(kernel), kind, effort)
+
+
+def _against(
+    peer: str,
+    peer_make: Make,
+    contestants: Mapping[str, tuple[Make, Goal | None]],
+    kernel: SingleKernel,
+    told: MarkovPolicies,
+    note: str,
+    effort: Effort,
+) -> Iterator[Row]:
+    calls = {name: _episode(kernel, told, make) for name, (make, _) in contestants.items()}
+    times = side_by_side({**calls, peer: _episode(kernel, told, peer_make)}, _few(effort))
+    for name, (_, goal) in contestants.items():
+        yield as_long(f"episode, {name}", _sizes(kernel.shape), times, name, peer, goal, note)
 
 
 def _episode(kernel: SingleKernel, told: MarkovPolicies, make: Make) -> Call:
@@ -94,12 +113,16 @@ def _visits(kernel: Kernel, each: int) -> np.ndarray:
     return np.random.default_rng(SEED).multinomial(each, kernel.p)
 
 
-def _ftpl(told: MarkovPolicies) -> Ftpl:
-    return Ftpl.tuned(told, ROUNDS)
+def _ftpl(resampling: type[Resampling], told: MarkovPolicies) -> Ftpl:
+    return Ftpl.tuned(told, ROUNDS, resampling=resampling)
 
 
-def _ftpl_shared(told: MarkovPolicies) -> Ftpl:
-    return Ftpl.tuned(told, ROUNDS, resampling=SharedResampling)
+def _soft_leader(told: MarkovPolicies) -> SoftLeader:
+    return soft_leader(Task(told, ROUNDS))
+
+
+def _ftpl_adaptive(told: MarkovPolicies) -> Learner[Any]:
+    return ftpl_adaptive(Task(told, ROUNDS))
 
 
 def _o_reps(told: MarkovPolicies) -> MirrorDescent:
@@ -108,6 +131,21 @@ def _o_reps(told: MarkovPolicies) -> MirrorDescent:
 
 def _uob_reps(told: MarkovPolicies) -> MirrorDescent:
     return uob_reps(Task(told, ROUNDS))
+
+
+OVER_A_KERNEL: dict[str, tuple[Make, Goal | None]] = {
+    "FTPL, independent trials": (partial(_ftpl, GeometricResampling), None),
+    "FTPL, shared trials": (partial(_ftpl, SharedResampling), None),
+    "FTPL, scaled trials": (partial(_ftpl, SharedScaledResampling), at_most(0.5)),
+    "FTPL, adaptive": (_ftpl_adaptive, None),
+    "soft leader": (_soft_leader, at_most(0.2)),
+}
+SPARSE_GOALS = {"FTPL, scaled trials": at_most(3.0), "soft leader": at_most(0.5)}
+OVER_A_BOX: dict[str, tuple[Make, Goal | None]] = {
+    "FTPL, shared trials": (partial(_ftpl, SharedResampling), None),
+    "FTPL, scaled trials": (partial(_ftpl, SharedScaledResampling), at_most(1.0)),
+    "soft leader": (_soft_leader, None),
+}
 
 
 def _few(effort: Effort) -> Effort:

@@ -20,7 +20,12 @@ from amdp.algorithms.bounds import RegretBound
 from amdp.algorithms.estimators.base import WeightTimesLoss, WholeTable
 from amdp.algorithms.estimators.feedback import Bandit, Weights
 from amdp.algorithms.estimators.importance_weighting import ImportanceWeighting
-from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling, require_limit
+from amdp.algorithms.estimators.resampling import (
+    GeometricResampling,
+    SharedResampling,
+    SharedScaledResampling,
+    require_limit,
+)
 from amdp.algorithms.estimators.trials import StationaryTrials
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
@@ -30,7 +35,8 @@ from amdp.algorithms.task import EpochSetup, Task
 from amdp.arrays import require_whole
 from amdp.errors import InvalidInput
 from amdp.kernels.threads import multiply
-from amdp.model.domains import StationaryPolicies
+from amdp.model.domains import Domain, StationaryPolicies
+from amdp.model.reach import Reach
 from amdp.model.segments import Segment
 from amdp.oracles.base import PlanningOracle, bind
 
@@ -63,6 +69,10 @@ class SkipSwitchWindow(WeightTimesLoss):
         require_whole("window", self.window, 0)
         if self.inner.feedback is not Bandit:
             raise InvalidInput(f"{self.inner}; a window is for bandit estimators", "inner")
+
+    def reach(self, domain: Domain) -> Reach | None:
+        reach: Reach | None = self.inner.reach(domain)
+        return reach
 
     def weigh(self, distribution: Any, segment: Segment, rng: np.random.Generator) -> Weights:
         """0 in the window, as the inner estimator weighs afterwards."""
@@ -244,6 +254,10 @@ class FtplTuning(Tuning):
         """With estimates that ignore the first steps of every epoch."""
         return self._ftpl(SkipSwitchWindow(SharedResampling(self.limit), self.window), oracle)
 
+    def scaled_learner(self, oracle: str | PlanningOracle = "auto") -> Ftpl:
+        """The same with trials that are scaled by the reach of the states."""
+        return self._ftpl(SkipSwitchWindow(SharedScaledResampling(self.limit), self.window), oracle)
+
     def printed_learner(self, oracle: str | PlanningOracle = "auto") -> Ftpl:
         """As printed: trials of its own for each step after the switch. `bound` is least with `window = 0`."""
         return self._ftpl(GeometricResampling(self.limit), oracle)
@@ -343,6 +357,13 @@ def ftpl_infinite(task: Task, *, epochs: int | None = None, theorem: bool = Fals
     tuning = _tuning(FtplTuning, task, PolicySwitching, epochs, theorem)
     learner = tuning.exact_learner(task.planning_oracle) if exact else tuning.learner(task.planning_oracle)
     return EpochSetup(learner, tuning.entry, tuning.length, unproved=_why_no_bound("ftpl-infinite-renewed", exact))
+
+
+def ftpl_infinite_scaled(task: Task, *, epochs: int | None = None, theorem: bool = False) -> EpochSetup:
+    """FTPL over stationary policies in epochs, with trials that are scaled by the reach of the states; no bound."""
+    tuning = _tuning(FtplTuning, task, PolicySwitching, epochs, theorem)
+    learner = tuning.scaled_learner(task.planning_oracle)
+    return EpochSetup(learner, tuning.entry, tuning.length, unproved=_why_no_bound("ftpl-infinite-renewed", False))
 
 
 def ftpl_infinite_renewed(task: Task, *, epochs: int | None = None, theorem: bool = False) -> EpochSetup:
