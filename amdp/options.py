@@ -6,7 +6,7 @@ from functools import cache
 from inspect import Parameter, signature
 from math import isfinite
 from types import NoneType, UnionType
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from numpy.random import Generator
 from numpy.typing import ArrayLike
@@ -33,16 +33,18 @@ def type_mismatch(annotation: Any, value: Any) -> str | None:
     """What a value should be, such as `a whole number`, if its type does not fit; only plain types are judged."""
     if get_origin(annotation) is Sequence or annotation in (ArrayLike, ArrayLike | None):
         return None if isinstance(value, list | tuple) else "a list"
-    allowed = get_args(annotation) if isinstance(annotation, UnionType) else (annotation,)
+    allowed = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     allowed = tuple(kind for kind in allowed if kind is not Generator)  # a setting gives a seed, never a generator
+    words = [word for kind in allowed if get_origin(kind) is Literal for word in get_args(kind)]
+    allowed = tuple(kind for kind in allowed if get_origin(kind) is not Literal)
     if any(kind not in (*KINDS, NoneType) for kind in allowed):
         return None
     accepted = [*allowed, int] if float in allowed else allowed
     if type(value) is int and not fits(int, value):
         return "a number of at most 64 bits"
-    if type(value) in accepted:
+    if type(value) in accepted or value in words:
         return None
-    return " or ".join(KINDS[kind] for kind in allowed if kind is not NoneType)
+    return " or ".join([*(KINDS[kind] for kind in allowed if kind is not NoneType), *map(repr, words)])
 
 
 def require_kinds(name: str, target: Any, options: Mapping[str, Any]) -> None:

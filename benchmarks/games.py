@@ -60,14 +60,14 @@ def worlds() -> dict[str, Instance]:
 
 
 def projecting(domain: Domain) -> list[str]:
-    """The names of the learners that project onto the measures of a domain."""
+    """The names of the learners that project onto the measures of a domain, and whose rate can be multiplied."""
     return [name for name in registry.names(GROUP) if isinstance(_made(name, domain), MeasureLearner)]
 
 
 def _made(name: str, domain: Domain) -> Any:
     """The learner of that name; None if it does not play this."""
     try:
-        return learner(name, domain, ROUNDS)
+        return learner(name, domain, ROUNDS, multiplier=2.0)
     except AmdpError:
         return None
 

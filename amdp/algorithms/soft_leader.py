@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import log
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,7 @@ from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import describe
 
 ADAPTIVE, THEORY = "adaptive", "theory"  # rates by name
+SoftRate = float | Literal["adaptive", "theory"] | None  # None: adaptive
 
 
 class SoftSweep(NamedTuple):
@@ -185,7 +186,7 @@ def _compiled(domain: Domain) -> CompiledDynamics:
 # --- recipes ----------------------------------------------------------------------------------------------------------
 
 
-def soft_leader(task: Task, *, rate: float | str | None = None, gamma: float = 0.0) -> SoftLeader:
+def soft_leader(task: Task, *, rate: SoftRate = None, gamma: float = 0.0) -> SoftLeader:
     """The soft leader with bandit feedback; its rate tunes itself, or is fixed: a number, or `theory`.
 
     Theory's rate is `sqrt(2 ln A / (H (SAK + (H+1)D)))`, regret `sqrt(2 H^3 ln A (SAK + (H+1)D))` [derived].
@@ -194,7 +195,7 @@ def soft_leader(task: Task, *, rate: float | str | None = None, gamma: float = 0
     return SoftLeader(_rate(task, rate, bounds.soft_leader_rate), estimator)
 
 
-def soft_leader_full(task: Task, *, rate: float | str | None = None) -> SoftLeader:
+def soft_leader_full(task: Task, *, rate: SoftRate = None) -> SoftLeader:
     """The soft leader with full information; its rate tunes itself, or is fixed: a number, or `theory`.
 
     Theory's rate is `sqrt(2 ln A / (H (K + (H+1)D)))`, regret `sqrt(2 H^3 ln A (K + (H+1)D))` [derived].

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from itertools import product
 from math import log, sqrt
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -257,7 +258,7 @@ def test_it_pays_less_than_half_of_uniform_play() -> None:
 
 @pytest.mark.parametrize("rate", ["adaptive", "theory"])
 @pytest.mark.parametrize("full", [False, True])
-def test_regret_is_below_its_bound_on_average(rate: str, full: bool) -> None:
+def test_regret_is_below_its_bound_on_average(rate: Literal["adaptive", "theory"], full: bool) -> None:
     # A game pays at most half of the bound on average, here, with a standard deviation below a thirtieth of it: the
     # mean of six would have to be off by more than 30 of its own deviations.
     world, rounds = instances.build("tiny"), 600
@@ -269,7 +270,7 @@ def test_regret_is_below_its_bound_on_average(rate: str, full: bool) -> None:
 
 @pytest.mark.parametrize("late", [delays.fixed(600, 20), delays.bursts(600, 30, 20)], ids=["fixed", "bursts"])
 @pytest.mark.parametrize("rate", ["adaptive", "theory"])
-def test_it_plays_on_with_delays(late: Delays, rate: str) -> None:
+def test_it_plays_on_with_delays(late: Delays, rate: Literal["adaptive", "theory"]) -> None:
     world = instances.build("tiny")
     learner = soft_leader(Task(world.domain, 600, late.total_within), rate=rate)
     bound = learner.bound(world.domain, 600, late.total_within)
@@ -379,7 +380,7 @@ def test_what_it_cannot_play_is_refused() -> None:
     with pytest.raises(InvalidInput, match="nothing to multiply"):
         soft_leader(Task(KNOWN, 10, multiplier=2.0))
     with pytest.raises(InvalidInput, match="'adaptive' or 'theory'"):
-        soft_leader(Task(KNOWN, 10), rate="tuned")
+        soft_leader(Task(KNOWN, 10), rate="tuned")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="rate"):
         soft_leader(Task(KNOWN, 10), rate=-1.0)
     with pytest.raises(InvalidInput, match="estimator"):

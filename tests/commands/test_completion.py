@@ -41,7 +41,7 @@ def test_the_callbacks_work_in_a_shell() -> None:
 
     words = {"_MAIN_COMPLETE": "complete_bash", "COMP_WORDS": "main --learner o-re", "COMP_CWORD": "2"}
     offered = CliRunner().invoke(small, env=words, prog_name="main").stdout.split()
-    assert offered == ["o-reps", "o-reps-full"]
+    assert offered == ["o-reps", "o-reps-adaptive", "o-reps-full"]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -366,7 +366,11 @@ WRONG: list[tuple[str, str, str]] = [
         "learners[1].settings.rte",
         "unknown key; did you mean 'rate'? known keys: rate, limit",
     ),
-    (learner_of('name = "ftpl"\nsettings = { rate = "x" }'), "learners[1].settings.rate", '"x"; it must be a number'),
+    (
+        learner_of('name = "ftpl"\nsettings = { rate = "x" }'),
+        "learners[1].settings.rate",
+        '"x"; it must be a number or ',
+    ),
     (
         learner_of('name = "ftpl"\nsettings = { limit = 0 }'),
         "learners[1].settings.limit",

@@ -1,6 +1,6 @@
 """Follow the perturbed leader by short name, tuned for a task."""
 
-from typing import Any
+from typing import Any, Literal
 
 from amdp.algorithms.base import Learner
 from amdp.algorithms.estimators.resampling import (
@@ -16,6 +16,7 @@ from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl, follow_the_
 from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
 
+FtplRate = float | Literal["adaptive"] | None  # None: as the theorems say
 NOISES: dict[str, type[Perturbation]] = {
     "laplace": Laplace,
     "exponential": Exponential,
@@ -24,29 +25,27 @@ NOISES: dict[str, type[Perturbation]] = {
 }
 
 
-def ftpl(
-    task: Task, *, rate: float | str | None = None, limit: int | None = None, perturbation: str = "laplace"
-) -> Learner[Any]:
+def ftpl(task: Task, *, rate: FtplRate = None, limit: int | None = None, perturbation: str = "laplace") -> Learner[Any]:
     """The paper's FTPL: Laplace noise fresh each round, independent trials for each step."""
     return _ftpl(GeometricResampling, task, rate, limit, perturbation)
 
 
 def ftpl_shared(
-    task: Task, *, rate: float | str | None = None, limit: int | None = None, perturbation: str = "laplace"
+    task: Task, *, rate: FtplRate = None, limit: int | None = None, perturbation: str = "laplace"
 ) -> Learner[Any]:
     """The same with trials that serve all steps at once: same bound, fewer oracle calls."""
     return _ftpl(SharedResampling, task, rate, limit, perturbation)
 
 
 def ftpl_scaled(
-    task: Task, *, rate: float | str | None = None, limit: int | None = None, perturbation: str = "laplace"
+    task: Task, *, rate: FtplRate = None, limit: int | None = None, perturbation: str = "laplace"
 ) -> Learner[Any]:
     """The same with shared trials that are scaled by the reach of the states: same bound, fewest oracle calls."""
     return _ftpl(SharedScaledResampling, task, rate, limit, perturbation)
 
 
 def ftpl_scaled_per_step(
-    task: Task, *, rate: float | str | None = None, limit: int | None = None, perturbation: str = "laplace"
+    task: Task, *, rate: FtplRate = None, limit: int | None = None, perturbation: str = "laplace"
 ) -> Learner[Any]:
     """The same with scaled trials, independent for each step."""
     return _ftpl(ScaledResampling, task, rate, limit, perturbation)
@@ -77,17 +76,15 @@ def _ftpl(
 ) -> Ftpl:
     noise = _noise(perturbation)
     if isinstance(rate, str):
-        return _adaptive(resampling, task, rate, limit, noise)
+        if rate != ADAPTIVE:
+            raise InvalidInput(f"{rate!r}; it must be a number or 'adaptive'", "rate")
+        return _adaptive(resampling, task, limit, noise)
     settings: dict[str, Any] = {"oracle": task.planning_oracle, "multiplier": task.multiplier}
     settings |= {"resampling": resampling, "rate": rate, "limit": limit, "perturbation": noise}
     return Ftpl.tuned(task.domain, task.rounds, task.total_delay, **settings)
 
 
-def _adaptive(
-    resampling: type[Resampling], task: Task, rate: str, limit: int | None, noise: type[Perturbation]
-) -> AdaptiveFtpl:
-    if rate != ADAPTIVE:
-        raise InvalidInput(f"{rate!r}; it must be a number or 'adaptive'", "rate")
+def _adaptive(resampling: type[Resampling], task: Task, limit: int | None, noise: type[Perturbation]) -> AdaptiveFtpl:
     if noise is not Laplace:
         raise InvalidInput("an adaptive rate is derived for 'laplace' only", "perturbation")
     if task.multiplier != 1.0:

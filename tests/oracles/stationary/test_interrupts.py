@@ -86,7 +86,7 @@ PHASES = {
     "mixing": ("mixing((20, 200, 100))", 'say("mix", kernels.search.bounds)'),
     "branch and bound": ('solve("branch-and-bound", "sparse", (300, 40, 3))', 'say("grow", kernels.search.trees)'),
     "cycles": ('solve("cycles", "deterministic", (1000, 60, 4))', 'say("explore", kernels.search.cycles)'),
-    "enumeration": ('solve("enumeration", "rare", (2000, 16, 3), limit=10**9)', 'say("grow", kernels.search.trees)'),
+    "enumeration": ('solve("enumeration", "rare", (2000, 19, 3), limit=10**10)', 'say("grow", kernels.search.trees)'),
     "table": ("table((10**6, 10, 3))", 'say("rest", kernels.search.tables)'),
     "counting": ("count((50, 40, 3))", 'say("list_closed", kernels.search.trees)'),
 }
