@@ -9,7 +9,7 @@ from numba.extending import overload
 
 from amdp.kernels.compiling import entry, inner
 from amdp.kernels.paths import _pick
-from amdp.kernels.rows import IntervalRows, SparseRows, TwoStepRows
+from amdp.kernels.rows import ForwardRows, IntervalRows, TwoStepRows
 from amdp.kernels.sweeps import expect, sort
 
 # Every operation as it is written: the loops are also part of `trials`, and both must round alike.
@@ -187,7 +187,7 @@ def _greatest_of_chosen(rows, h, actions, n_actions, now, keys, order, row, left
 
 _VISIT_CHANCES = {
     TwoStepRows: _two_step_chances,
-    SparseRows: _forward_chances,
+    ForwardRows: _forward_chances,
     IntervalRows: _greatest_chances,
 }
 

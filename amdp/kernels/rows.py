@@ -34,6 +34,16 @@ class TwoStepRows(NamedTuple):
     by_next: Floats  # [D, y, s*a]
 
 
+class ForwardRows(NamedTuple):
+    """One kernel by its non-zero entries, and the states that can be reached in each step."""
+
+    starts: NDArray[np.int64]  # [D, s*a + 1], into the two below
+    successors: NDArray[np.int32]
+    chances: Floats
+    first: NDArray[np.int64]  # [h + 1], where the states of a step begin in `reached`
+    reached: NDArray[np.int64]
+
+
 class IntervalRows(NamedTuple):
     """All kernels between two bounds: `lower + t` with `0 <= t <= width` and `sum t = budget`."""
 

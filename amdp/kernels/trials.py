@@ -9,7 +9,7 @@ from amdp.kernels.compiling import entry, inner
 from amdp.kernels.noise import add_laplace, fill_uniform
 from amdp.kernels.paths import meets, meets_all
 from amdp.kernels.reach import visit_chances
-from amdp.kernels.sweeps import _sound, cheapest
+from amdp.kernels.sweeps import _sound, cheapest, cheapest_reached
 
 FORBIDDEN = 1e300  # a cost that no plan pays; sums over actions stay finite
 
@@ -35,6 +35,17 @@ def _leaders(rows, noise, scale, center, actions, cost_space, value_space):
     add_laplace(noise, scale, center.reshape(steps, -1), costs.reshape(steps, n, -1))
     cheapest(rows, costs, True, actions, values)
     return _sound(rows, values)
+
+
+@_inner
+def _reached_leaders(rows, reach, noise, scale, center, initial, actions, cost_space, value_space):
+    """`_leaders`, of which only the actions in states that can be reached are asked for."""
+    steps, n, states = actions.shape
+    n_actions = center.shape[2]
+    costs = cost_space[: n * center.size].reshape(steps, n, states, n_actions)
+    values = value_space[: n * steps * states].reshape(steps, n, states)
+    add_laplace(noise, scale, center.reshape(steps, -1), costs.reshape(steps, n, -1))
+    return cheapest_reached(rows, reach, initial, costs, actions, values)
 
 
 @_entry
@@ -184,7 +195,7 @@ def scaled_shared(
         if n == 0:
             return done
         actions = policies[: n * steps * n_states].reshape(steps, n, n_states)
-        if not _leaders(rows, noise, scale, center, actions, costs, values):
+        if not _reached_leaders(rows, reach, noise, scale, center, initial, actions, costs, values):
             return -1
         uniforms = np.empty((n, path))
         fill_uniform(luck, uniforms)
@@ -201,11 +212,14 @@ def scaled_shared(
 
 @_entry
 def shared_batch(is_open, limits, done, batches):
-    """How many trials the next batch has: as many as the most demanding open pair asks for."""
+    """How many trials the next batch has: as many as the most demanding open pair asks for.
+
+    Later batches are half as long: few pairs are still open then.
+    """
     most = 0
     for j in range(is_open.size):
         if is_open[j]:
-            most = max(most, min(limits[j] - done, batches[j]))
+            most = max(most, min(limits[j] - done, batches[j] if done == 0 else (batches[j] + 1) // 2))
     return most
 
 
@@ -241,7 +255,7 @@ def scaled_per_step(
         if n == 0:
             return trials
         actions = policies[: n * steps * n_states].reshape(steps, n, n_states)
-        if not _leaders(rows, noise, scale, center, actions, costs, values):
+        if not _reached_leaders(rows, reach, noise, scale, center, initial, actions, costs, values):
             return -1
         uniforms = np.empty((n, path))
         fill_uniform(luck, uniforms)

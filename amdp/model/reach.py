@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from amdp import kernels
 from amdp.arrays import Actions, Bools, Floats, one_hot
-from amdp.kernels.rows import IntervalRows, SparseRows, TwoStepRows
+from amdp.kernels.rows import ForwardRows, IntervalRows, TwoStepRows
 from amdp.kernels.threads import multiply
 from amdp.model.chains import stationary_visits
 from amdp.model.confidence import BernsteinBox
@@ -93,7 +93,7 @@ class CompiledReach(Reach):
 
     @property
     @abstractmethod
-    def rows(self) -> TwoStepRows | SparseRows | IntervalRows:
+    def rows(self) -> TwoStepRows | ForwardRows | IntervalRows:
         """The rows as the loops read them."""
 
     def chances(self, actions: Actions, segment: Segment, wanted: Bools, uniforms: Floats) -> Floats:
@@ -172,9 +172,11 @@ class ForwardReach(CompiledReach):
     def __post_init__(self) -> None:
         object.__setattr__(self, "_known", np.full(self.dynamics.shape[:2], np.nan))
 
-    @property
-    def rows(self) -> SparseRows:
-        return self.dynamics.rows
+    @cached_property
+    def rows(self) -> ForwardRows:
+        steps, reached = np.nonzero(self.dynamics.reachable(self.initial))
+        first = np.searchsorted(steps, np.arange(self.dynamics.shape[0] + 1))
+        return ForwardRows(*self.dynamics.rows, first, reached)
 
     def bounds(self, segment: Segment) -> Floats:
         """The reach, found when it is first asked for: all of them would take `S` sweeps."""
@@ -188,7 +190,7 @@ class ForwardReach(CompiledReach):
         steps, states, actions = self.dynamics.shape
         if self.dynamics.is_homogeneous:
             lags = np.empty((steps, 2))
-            kernels.reach.reach_by_lag(self.rows, actions, states, self.initial, s, lags)
+            kernels.reach.reach_by_lag(self.dynamics.rows, actions, states, self.initial, s, lags)
             self._known[:, s] = lags[:, 0]
         else:
             self._known[h, s] = self._greatest(np.array([h]), np.array([s]))[0]
