@@ -137,7 +137,7 @@ class TwoStepReach(CompiledReach):
     def _batches(self) -> NDArray[np.int64]:
         """`[h]`: a step takes `A C_h` trials on average; in the first step, with one state, that is few."""
         expected = self.dynamics.shape[2] * self._bounds.sum(axis=1)
-        return np.minimum(BATCH, np.ceil(BATCH_FACTOR * expected)).astype(np.int64)
+        return np.asarray(np.minimum(BATCH, np.ceil(BATCH_FACTOR * expected)), dtype=np.int64)
 
     def bounds(self, segment: Segment) -> Floats:
         return self._bounds[np.arange(segment.start, segment.stop), segment.states]
