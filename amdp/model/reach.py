@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amdp import kernels
-from amdp.arrays import Actions, Bools, Floats, one_hot
+from amdp.arrays import Actions, Bools, Floats, one_hot, require_index
 from amdp.kernels.rows import IntervalRows, SparseRows, TwoStepRows
 from amdp.kernels.threads import multiply
 from amdp.model.chains import stationary_visits
@@ -39,24 +39,28 @@ LOOK_BACK = 16  # steps over which the reach of a stream is followed: a longer l
 
 def reach(dynamics: Dynamics, initial: int = 0) -> Floats:
     """The reach `[h, s]` of every state at every step; over a set of kernels, the greatest that one of them allows."""
-    steps, states, _ = dynamics.shape
+    steps, states, actions = dynamics.shape
+    require_index("initial", initial, states)
     result = np.empty((steps, states))
-    if isinstance(dynamics, SingleKernel) and dynamics.is_homogeneous:  # then one pass over lags serves all steps
-        for lag, chances in enumerate(_backwards(dynamics, steps - 1)):
-            result[lag] = chances[:, initial]
-    else:
-        for step in range(steps):
-            *_, chances = _backwards(dynamics, step)
-            result[step] = chances[:, initial]
+    size = max(1, BATCH_NUMBERS // (states * actions))  # targets whose expectations are held together
+    for low in range(0, states, size):
+        targets = slice(low, min(low + size, states))
+        if isinstance(dynamics, SingleKernel) and dynamics.is_homogeneous:  # then one pass over lags serves all steps
+            for lag, chances in enumerate(_backwards(dynamics, steps - 1, targets)):
+                result[lag, targets] = chances[:, initial]
+        else:
+            for step in range(steps):
+                *_, chances = _backwards(dynamics, step, targets)
+                result[step, targets] = chances[:, initial]
     return np.minimum(result, 1.0)
 
 
-def _backwards(dynamics: Dynamics, step: int) -> Iterator[Floats]:
+def _backwards(dynamics: Dynamics, step: int, targets: slice) -> Iterator[Floats]:
     """The greatest chance `[target, state]` of being at each target at `step`, from a state so many steps earlier."""
-    chances = np.eye(dynamics.shape[1])
+    chances = np.eye(dynamics.shape[1])[targets]
     yield chances
     for h in reversed(range(step)):
-        chances = -dynamics.least_expectation(h, -chances).min(axis=-1)
+        chances = 0.0 - dynamics.least_expectation(h, -chances).min(axis=-1)  # no -0.0
         yield chances
 
 
