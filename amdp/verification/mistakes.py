@@ -30,4 +30,9 @@ MISTAKES = {
     "swapped-epochs": "FTPL and Hedge take the number of epochs of each other's theorem",
     "kept-policies": "a policy that stays is followed on instead of being entered anew",
     "contrary-hedge": "Hedge takes losses for gains",
+    "scale-below-reach": "scaled trials take a quarter of the reach for their scale, and cut what exceeds it",
+    "limit-not-scaled": "scaled trials have the limit of plain ones",
+    "coins-twice": "a coin ends scaled trials within a batch, and another one between batches",
+    "no-coin-between-batches": "scaled trials go on after every batch",
+    "stale-scale": "scaled trials keep the scale of an earlier confidence set after a fallback",
 }

@@ -16,6 +16,7 @@ from amdp.verification import (
     estimates,
     parameters,
     regret_terms,
+    scaled_resampling,
     stability,
     stream_estimates,
     stream_games,
@@ -38,6 +39,7 @@ FAMILIES = (
     parameters,
     stream_estimates,
     estimates,
+    scaled_resampling,
 )
 
 
