@@ -41,7 +41,7 @@ class SharedResampling(Resampling):
     """Geometric resampling whose trials serve all steps of a segment at once.
 
     Each count keeps its law; counts of different steps become dependent. The regret bound stands: see
-    docs/shared-trials.md. Up to H times fewer policies are sampled.
+    docs/resampling.md. Up to H times fewer policies are sampled.
     """
 
     def weigh(self, distribution: DistributionWithTrials, segment: Segment, rng: np.random.Generator) -> Weights:
