@@ -1,6 +1,6 @@
 """Adversarial Markov decision processes: no-regret learners on planning oracles that prove their answers.
 
-Experiments: new, compare, report, results. One run, one plan: play, solve.
+Experiments: new, compare, report, results. One run, one plan, one world: play, solve, reach.
 
 Names to choose from: instances, learners, oracles. The theory: table, rates, verify.
 """
@@ -15,6 +15,7 @@ from amdp.commands.lists import instances, learners, oracles
 from amdp.commands.new import new
 from amdp.commands.play import play
 from amdp.commands.rates import rates
+from amdp.commands.reach import reach
 from amdp.commands.report import report
 from amdp.commands.results import results
 from amdp.commands.solve import solve
@@ -22,7 +23,7 @@ from amdp.commands.table import table
 from amdp.commands.verify import verify
 
 app = typer.Typer(no_args_is_help=True, add_completion=True, pretty_exceptions_enable=False, help=__doc__)
-for command in (new, compare, report, results, play, solve, instances, learners, oracles, table, rates, verify):
+for command in (new, compare, report, results, play, solve, reach, instances, learners, oracles, table, rates, verify):
     app.command()(command)
 
 

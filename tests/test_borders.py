@@ -372,6 +372,8 @@ def test_a_name_shows_as_it_is(tmp_path: Path, name: str, domain: str) -> None:
     [
         ("solve", "{}"),
         ("solve", "{}.npz"),
+        ("reach", "{}"),
+        ("reach", "{}.npz"),
         ("solve", "tiny", "--oracle", "{}"),
         ("play", "{}"),
         ("play", "{}.json"),

@@ -17,7 +17,13 @@ import pytest
 from amdp import instances, losses
 from amdp.algorithms.bounds import ftpl_bound
 from amdp.algorithms.estimators.feedback import Bandit
-from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
+from amdp.algorithms.estimators.resampling import (
+    GeometricResampling,
+    Resampling,
+    ScaledResampling,
+    SharedResampling,
+    SharedScaledResampling,
+)
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.arrays import Floats
@@ -81,15 +87,17 @@ def late(rounds: int) -> Delays:
 # --- learners and their bound ---------------------------------------------------------------------------------------
 
 
-def tuned(world: Instance, told: Delays, shared: bool) -> Ftpl:
-    return Ftpl.tuned(
-        world.domain, len(told), told.total_within, resampling=SharedResampling if shared else GeometricResampling
-    )
+FORMS = (GeometricResampling, SharedResampling, ScaledResampling, SharedScaledResampling)
+Form = type[GeometricResampling | SharedResampling | ScaledResampling | SharedScaledResampling]
+
+
+def tuned(world: Instance, told: Delays, form: Form) -> Ftpl:
+    return Ftpl.tuned(world.domain, len(told), told.total_within, resampling=form)
 
 
 def bound_of(learner: Ftpl, world: Instance, told: Delays) -> float:
     assert isinstance(learner.perturbation, Laplace)
-    assert isinstance(learner.estimator, GeometricResampling | SharedResampling)
+    assert isinstance(learner.estimator, Resampling)
     rate, limit = learner.perturbation.rate, learner.estimator.limit
     return ftpl_bound(world.shape, len(told), rate, limit, told.total_within).total
 
@@ -103,25 +111,28 @@ def regret_of(learner: Ftpl, world: Instance, adversary: LossSequence, told: Del
 # --- the bound holds ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", instances.standard())
-def test_regret_is_below_the_bound_on_every_world_of_the_catalog(name: str, shared: bool) -> None:
+def test_regret_is_below_the_bound_on_every_world_of_the_catalog(name: str, form: Form) -> None:
     world = instances.build(name)
     rounds = 8 if name == "random-sparse" else 32
     for told in (delays.none(rounds), late(rounds)):
-        learner = tuned(world, told, shared)
+        learner = tuned(world, told, form)
         for adversary in ("bernoulli", "swap", "switching", "sinusoid", "spikes"):
             regret = regret_of(learner, world, by_name(adversary, world, rounds), told)
             assert regret < bound_of(learner, world, told), (adversary, told)
 
 
-@pytest.mark.parametrize(("delayed", "shared"), [(False, True), (True, False)])
+@pytest.mark.parametrize(
+    ("delayed", "form"),
+    [(False, SharedResampling), (True, GeometricResampling), (False, ScaledResampling), (True, SharedScaledResampling)],
+)
 @pytest.mark.parametrize("name", SMALL)
-def test_regret_is_below_a_bound_that_says_something(name: str, shared: bool, delayed: bool) -> None:
+def test_regret_is_below_a_bound_that_says_something(name: str, form: Form, delayed: bool) -> None:
     world = SMALL[name]()
     rounds = rounds_until_bound_is(0.8, world.shape)
     told = late(rounds) if delayed else delays.none(rounds)
-    learner = tuned(world, told, shared)
+    learner = tuned(world, told, form)
     bound = bound_of(learner, world, told)
     assert bound < 0.97 * world.shape[0] * rounds
     for adversary in (one_good_action(world, rounds), by_name("bernoulli", world, rounds)):
@@ -152,19 +163,19 @@ def demanding() -> tuple[Instance, Delays]:
     return world, delays.none(rounds_until_bound_is(0.45, world.shape))
 
 
-@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("form", FORMS)
 def test_right_learners_meet_a_bound_that_those_who_learn_nothing_exceed(
-    demanding: tuple[Instance, Delays], shared: bool
+    demanding: tuple[Instance, Delays], form: Form
 ) -> None:
     world, told = demanding
-    learner = tuned(world, told, shared)
+    learner = tuned(world, told, form)
     assert regret_of(learner, world, one_good_action(world, len(told)), told) < bound_of(learner, world, told)
 
 
 @pytest.mark.parametrize("wrong", [Forgetful, Backwards])
 def test_wrong_learners_exceed_that_bound(demanding: tuple[Instance, Delays], wrong: type[SharedResampling]) -> None:
     world, told = demanding
-    right = tuned(world, told, shared=True)
+    right = tuned(world, told, SharedResampling)
     assert isinstance(right.estimator, SharedResampling)
     learner = Ftpl(right.perturbation, wrong(right.estimator.limit))
     assert regret_of(learner, world, one_good_action(world, len(told)), told) > bound_of(right, world, told)

@@ -62,7 +62,7 @@ def solve(
     Example: amdp solve random-parked --domain stationary --world n_states=3
     """
     with clear_errors():
-        built = _instance(instance, settings("--world", world or ()))
+        built = instance_of(instance, settings("--world", world or ()))
         options = {"seconds": seconds, "gap": gap, "threads": threads}
         is_markov = policies is PolicyClass.MARKOV
         domain: Domain = built.domain if is_markov else StationaryPolicies(built.kernel, built.initial)
@@ -82,7 +82,8 @@ def solve(
         _show(built.name, name, plans[0])
 
 
-def _instance(name: str, options: dict[str, Any]) -> Instance:
+def instance_of(name: str, options: dict[str, Any]) -> Instance:
+    """The world of a name with these settings, or of a file, which takes none."""
     if Path(name).suffix not in WORLD_FILES:
         return build(name, **options)
     if options:

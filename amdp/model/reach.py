@@ -2,9 +2,10 @@
 
     rho^h(s) = max_pi P_pi(s_h = s),     C_h = sum_s rho^h(s),    1 <= C_h <= S
 
-`C_h` says what geometric resampling costs FTPL: with trials scaled by the reach a step takes `A C_h` of them on
-average, without it up to `SA`. On dense random kernels `C_h` is about 2.3 at every size; where moves are deterministic
-it is the number of states that can be reached, and nothing is gained.
+`C_h` says what geometric resampling costs FTPL: with trials scaled by the reach a step takes about `A C_h` of them on
+average, without it up to `A` times the states within reach (`amdp reach` prints both). On dense random kernels `C_h` is
+a small number at every size; where moves are deterministic it is the number of states within reach, and nothing is
+gained.
 
 The objects below give resampling its trials: chances `x` of a visit whose mean is that of the pair, and bounds on
 them.
@@ -20,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amdp import kernels
-from amdp.arrays import Actions, Bools, Floats, one_hot
+from amdp.arrays import Actions, Bools, Floats, one_hot, require_index
 from amdp.kernels.rows import ForwardRows, IntervalRows, TwoStepRows
 from amdp.kernels.threads import multiply
 from amdp.model.chains import stationary_visits
@@ -39,24 +40,28 @@ LOOK_BACK = 16  # steps over which the reach of a stream is followed: a longer l
 
 def reach(dynamics: Dynamics, initial: int = 0) -> Floats:
     """The reach `[h, s]` of every state at every step; over a set of kernels, the greatest that one of them allows."""
-    steps, states, _ = dynamics.shape
+    steps, states, actions = dynamics.shape
+    require_index("initial", initial, states)
     result = np.empty((steps, states))
-    if isinstance(dynamics, SingleKernel) and dynamics.is_homogeneous:  # then one pass over lags serves all steps
-        for lag, chances in enumerate(_backwards(dynamics, steps - 1)):
-            result[lag] = chances[:, initial]
-    else:
-        for step in range(steps):
-            *_, chances = _backwards(dynamics, step)
-            result[step] = chances[:, initial]
+    size = max(1, BATCH_NUMBERS // (states * actions))  # targets whose expectations are held together
+    for low in range(0, states, size):
+        targets = slice(low, min(low + size, states))
+        if isinstance(dynamics, SingleKernel) and dynamics.is_homogeneous:  # then one pass over lags serves all steps
+            for lag, chances in enumerate(_backwards(dynamics, steps - 1, targets)):
+                result[lag, targets] = chances[:, initial]
+        else:
+            for step in range(steps):
+                *_, chances = _backwards(dynamics, step, targets)
+                result[step, targets] = chances[:, initial]
     return np.minimum(result, 1.0)
 
 
-def _backwards(dynamics: Dynamics, step: int) -> Iterator[Floats]:
+def _backwards(dynamics: Dynamics, step: int, targets: slice) -> Iterator[Floats]:
     """The greatest chance `[target, state]` of being at each target at `step`, from a state so many steps earlier."""
-    chances = np.eye(dynamics.shape[1])
+    chances = np.eye(dynamics.shape[1])[targets]
     yield chances
     for h in reversed(range(step)):
-        chances = -dynamics.least_expectation(h, -chances).min(axis=-1)
+        chances = 0.0 - dynamics.least_expectation(h, -chances).min(axis=-1)  # no -0.0
         yield chances
 
 
@@ -137,8 +142,7 @@ class TwoStepReach(CompiledReach):
     def _batches(self) -> NDArray[np.int64]:
         """`[h]`: a step takes `A C_h` trials on average; in the first step, with one state, that is few."""
         expected = self.dynamics.shape[2] * self._bounds.sum(axis=1)
-        most: NDArray[np.int64] = np.minimum(BATCH, np.ceil(BATCH_FACTOR * expected)).astype(np.int64)
-        return most
+        return np.asarray(np.minimum(BATCH, np.ceil(BATCH_FACTOR * expected)), dtype=np.int64)
 
     def bounds(self, segment: Segment) -> Floats:
         return self._bounds[np.arange(segment.start, segment.stop), segment.states]
@@ -201,7 +205,7 @@ class BoxReach(CompiledReach):
     """Over a box: upper occupancy bounds of a policy, and the greatest over policies and kernels of the box.
 
     Boxes are nested, so that a bound of an older box stands. It is found again when the visits of its state have
-    doubled, to make it smaller, and after a fallback, since rows may have become wider then.
+    more than doubled, to make it smaller, and after a fallback, since rows may have become wider then.
     """
 
     dynamics: BernsteinBox
@@ -273,7 +277,8 @@ class AnyReach(Reach):
 class StationaryReach(Reach):
     """Stationary policies of a stream: exact chances; bounds by the reach over the last steps, from any state.
 
-    The state `LOOK_BACK` steps earlier may be any, so that the bounds hold for policies that were entered late, too.
+    The state `LOOK_BACK` steps earlier may be any, so that the bounds hold however a policy came to be followed; not
+    given the state in which it was entered.
     """
 
     domain: StationaryPolicies

@@ -16,6 +16,7 @@ from amdp.verification import (
     infinite_horizon,
     known_transitions,
     parameters,
+    scaled_resampling,
     soft_leader,
     stream_estimates,
     unknown_transitions,
@@ -31,6 +32,7 @@ FAMILIES = (
     parameters,
     stream_estimates,
     estimates,
+    scaled_resampling,
     soft_leader,
 )
 

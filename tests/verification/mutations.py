@@ -11,8 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import shortest_path
 
+from amdp import kernels
 from amdp.algorithms import soft_leader as soft
 from amdp.algorithms.bounds import ftpl_bound
+from amdp.algorithms.estimators import scaled_trials
 from amdp.algorithms.estimators.base import added
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
@@ -36,6 +38,7 @@ from amdp.model.confidence import BernsteinBox, Radius
 from amdp.model.connectivity import Diameter, diameter
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import CompiledDynamics, Sweep
+from amdp.model.reach import BoxReach, Reach
 from amdp.model.segments import Pairs, Place, Segment, Shape, Visit
 from amdp.model.transitions import Kernel, SingleKernel
 from amdp.oracles.base import Planner, Plans
@@ -312,6 +315,108 @@ def trials_from_zero(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
     return parts
 
 
+# --- scaled resampling ------------------------------------------------------------------------------------------------
+
+
+def scale_below_reach(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
+    """A quarter of the right scale; chances over it that exceed 1 are cut."""
+    right = scaled_trials.scaled_bounds
+
+    def quarter(reach: Reach, segment: Segment, limit: int) -> tuple[Floats, NDArray[np.int64]]:
+        limits = np.maximum(1, right(reach, segment, limit)[1] // 4)
+        return limits / limit, limits
+
+    patch.setattr(scaled_trials, "scaled_bounds", quarter)
+    return parts
+
+
+def limit_not_scaled(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
+    """The right scale, but `L` trials instead of `c L`."""
+    right = scaled_trials.scaled_bounds
+
+    def unscaled(reach: Reach, segment: Segment, limit: int) -> tuple[Floats, NDArray[np.int64]]:
+        scales, limits = right(reach, segment, limit)
+        return scales, np.full_like(limits, limit)
+
+    patch.setattr(scaled_trials, "scaled_bounds", unscaled)
+    return parts
+
+
+Batch = Callable[[Floats, float, float], tuple[float, bool]]  # chances [b], scale, coin -> sum of a batch, goes on
+
+
+def _batches_by(patch: pytest.MonkeyPatch, batch: Batch) -> None:
+    """Weigh batches this way, by plain loops on the way through an oracle: compiled loops cannot be changed."""
+
+    def weigh(
+        columns: list[Floats], bounds: Floats, left: NDArray[np.int64], coins: Floats, is_open: Any, weights: Floats
+    ) -> None:
+        for j in np.flatnonzero(is_open):
+            added, goes_on = batch(columns[j][: left[j]], bounds[j], coins[j])
+            weights[j] += added
+            is_open[j] = goes_on and len(columns[j]) < left[j]
+
+    def shared(
+        chances: Floats, bounds: Floats, limits: NDArray[np.int64], done: int, coins: Floats, is_open: Any, sums: Floats
+    ) -> None:
+        weigh(list(chances.T), bounds, limits - done, coins, is_open, sums)
+
+    def per_step(
+        chances: Floats,
+        bounds: Floats,
+        limits: NDArray[np.int64],
+        done: int,
+        each: int,
+        coins: Floats,
+        is_open: Any,
+        sums: Floats,
+    ) -> None:
+        counts = np.where(is_open, np.minimum(each, limits - done), 0)
+        stops = np.cumsum(counts)
+        columns = [chances[stop - count : stop, j] for j, (stop, count) in enumerate(zip(stops, counts, strict=True))]
+        weigh(columns, bounds, limits - done, coins, is_open, sums)
+
+    patch.setattr(PerturbedLeader, "_is_compiled", property(lambda self: False))
+    patch.setattr(kernels.trials, "weigh_shared", shared)
+    patch.setattr(kernels.trials, "weigh_per_step", per_step)
+
+
+def coins_twice(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
+    """Count trials until a coin of `y` is a success; if there was none, the product is tossed for once more."""
+    rng = np.random.default_rng(0)
+
+    def batch(chances: Floats, scale: float, coin: float) -> tuple[float, bool]:
+        y = np.minimum(1.0, chances / scale)
+        hit = rng.random(len(y)) < y
+        count = int(hit.argmax()) + 1 if hit.any() else len(y)
+        return count / scale, not hit.any() and bool(coin < np.prod(1.0 - y))
+
+    _batches_by(patch, batch)
+    return parts
+
+
+def no_coin_between_batches(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
+    """Add the sum of products of every batch."""
+
+    def batch(chances: Floats, scale: float, coin: float) -> tuple[float, bool]:
+        products = np.cumprod(np.maximum(0.0, 1.0 - chances / scale))
+        return float((1.0 + products[:-1].sum()) / scale), True
+
+    _batches_by(patch, batch)
+    return parts
+
+
+def stale_scale(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
+    """Bounds stand until visits double, whatever became of the rows."""
+
+    def after(self: BoxReach, segment: Segment, dynamics: BernsteinBox) -> BoxReach:
+        fresh = self._refreshed(segment)
+        return BoxReach(dynamics, self.initial, fresh.known, fresh.visits)
+
+    patch.setattr(BoxReach, "after", after)
+    return parts
+
+
 def comparator_without_last_round(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
     """The best policy in hindsight is found before the losses of the round are added."""
 
@@ -447,4 +552,9 @@ MUTATIONS: dict[str, Mutate] = {
     "gaps-cut": _with(adaptive=CutRate),
     "forgetful-rate": _with(adaptive=ForgetfulRate),
     "myopic-oracle": _with(oracle=MyopicOracle()),
+    "scale-below-reach": scale_below_reach,
+    "limit-not-scaled": limit_not_scaled,
+    "coins-twice": coins_twice,
+    "no-coin-between-batches": no_coin_between_batches,
+    "stale-scale": stale_scale,
 }

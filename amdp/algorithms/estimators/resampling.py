@@ -47,7 +47,7 @@ class SharedResampling(Resampling):
     """Geometric resampling whose trials serve all steps of a segment at once.
 
     Each count keeps its law; counts of different steps become dependent. The regret bound stands: see
-    docs/shared-trials.md. Up to H times fewer policies are sampled.
+    docs/resampling.md. Up to H times fewer policies are sampled.
     """
 
     def weigh(self, distribution: DistributionWithTrials, segment: Segment, rng: np.random.Generator) -> Weights:
@@ -63,8 +63,9 @@ class _ScaledResampling(Resampling):
         W = (1/c) sum_{n=0}^{N-1} prod_{i<=n} (1 - y_i),    E[W] = (1 - (1 - q/c)^N) / q,    E[W^2] <= 2/q^2,
 
     `q (1/q - E[W]) <= exp(-L q)` and `W <= L`: all that the regret bounds use of the plain count, which is the case
-    `c = 1` with coins for `y`. A step takes `E[c/q] <= A C_h` trials on average, with `C_h` the sum of the reaches of
-    all states (see `amdp.model.reach`), where plain counts take up to `SA`. The proof is in docs/resampling.md.
+    `c = 1` with coins for `y`. A step takes at most `A` times the sum of `c` over all states on average, and what is
+    left of a batch; `c` is the reach of a state or a little more (see `amdp.model.reach`). Plain counts take up to `A`
+    times the states within reach. The proof is in docs/resampling.md.
     """
 
     def reach(self, domain: Domain) -> Reach:
