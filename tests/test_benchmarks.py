@@ -114,6 +114,7 @@ def test_a_fresh_process_reports_its_seconds_and_its_output() -> None:
     [
         ("ftpl", "noise"),
         ("ftpl", "overhead"),
+        ("ftpl", "weights"),
         ("ftpl", "long-run"),
         ("projections", "grid"),
         ("stationary", "deterministic"),

@@ -1,4 +1,4 @@
-"""FTPL: noise, whole episodes against the printed algorithm in numpy, what is left besides the kernels, growth."""
+"""FTPL: noise, whole episodes against the printed algorithm in numpy, the spread of resampling weights, growth."""
 
 import resource
 from collections.abc import Iterator
@@ -6,13 +6,19 @@ from copy import deepcopy
 from functools import partial
 from itertools import islice
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amdp import Kernel, MarkovPolicies, kernels, losses
-from amdp.algorithms.estimators.feedback import Bandit
-from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
+from amdp.algorithms.estimators.feedback import Bandit, Weights
+from amdp.algorithms.estimators.resampling import (
+    GeometricResampling,
+    Resampling,
+    SharedResampling,
+    SharedScaledResampling,
+)
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, PerturbedLeader
 from amdp.arrays import Floats
@@ -33,6 +39,9 @@ SEED = 20_261
 SMALL: Shape = (10, 10, 4)  # steps, states, actions
 ROUNDS = 10_000  # what the learners are tuned for
 WARM_UP = 300  # rounds played before the clock runs: estimates as large as in mid-game
+WEIGHED_STATES = (5, 10, 20, 40, 80)  # with the steps and actions of `SMALL`
+WEIGHED = (3, 12, 100)  # kernels, segments of each, repeats of each segment
+SPREAD_GOAL, SPREAD_GOAL_FROM = at_most(0.65), 10  # states
 
 
 def noise(effort: Effort) -> Rows:
@@ -81,6 +90,28 @@ def overhead(effort: Effort) -> Rows:
             yield as_long(what, _sizes(shape, K=ROUNDS), times, "play", "kernels", at_most(1.15))
 
 
+def weights(effort: Effort) -> Rows:
+    """The standard deviation of resampling weights given the segment, and the trials: reach-scaled against plain.
+
+    Dense Dirichlet kernels; both weigh the same segments from the same mid-game distribution. Deviations are averaged
+    over the steps, the segments and the kernels, and the ratio is that of the averages: large weights count most.
+    """
+    for states in WEIGHED_STATES if effort.seconds else WEIGHED_STATES[:2]:
+        shape = _resized(SMALL, 1, states)
+        count, segments, repeats = WEIGHED if effort.seconds else (1, 2, 10)
+        pairs = [pair for seed in range(count) for pair in _weighed_pairs(shape, seed, segments, repeats)]
+        scaled, plain = (np.array([pair[i].deviations for pair in pairs]) for i in (0, 1))
+        fewer, more = (float(np.mean([pair[i].trials for pair in pairs])) for i in (0, 1))
+        sizes, peer, ratio = _sizes(shape, K=ROUNDS), "plain shared trials", "ours / theirs"
+        low, high = np.quantile(scaled.mean(axis=1) / plain.mean(axis=1), (0.25, 0.75))
+        goal = SPREAD_GOAL if states >= SPREAD_GOAL_FROM else None
+        note = f"mean of the ratios of single steps {float((scaled / plain).mean()):.2f}"
+        ours, theirs = float(scaled.mean()), float(plain.mean())
+        what = "deviation of the weights, scaled trials"
+        yield Row(what, peer, ours, theirs, "", sizes, ours / theirs, ratio, (float(low), float(high)), goal, note)
+        yield Row("trials of an episode, scaled", peer, fewer, more, "", sizes, fewer / more, ratio)
+
+
 def growth(effort: Effort) -> Rows:
     """Seconds an episode as each size doubles, and the exponent.
 
@@ -113,13 +144,47 @@ def long_run(effort: Effort) -> Rows:
     yield Row("whole run, shared trials", "", seconds, seconds / rounds, "s", _sizes(SMALL, K=rounds), note=note)
 
 
-CASES = {"noise": noise, "episode": episode, "overhead": overhead, "growth": growth, "long-run": long_run}
+CASES = {
+    "noise": noise,
+    "episode": episode,
+    "overhead": overhead,
+    "weights": weights,
+    "growth": growth,
+    "long-run": long_run,
+}
 
 
-def _leader(kernel: Kernel, rounds: int, shared: bool) -> tuple[Ftpl, PerturbedLeader]:
+class Weighed(NamedTuple):
+    """What repeats of the resampling of one segment gave."""
+
+    deviations: Floats  # [h], of the weight of each step
+    trials: float  # on average
+
+
+def _weighed_pairs(shape: Shape, seed: int, segments: int, repeats: int) -> Iterator[tuple[Weighed, Weighed]]:
+    """For each segment of a mid-game in a kernel of its own: scaled and plain."""
+    kernel, rng = worlds.kernel(shape, np.random.default_rng([SEED, seed])), np.random.default_rng([SEED, seed, 1])
+    learner, distribution = _leader(kernel, ROUNDS, SharedScaledResampling)
+    assert isinstance(learner.estimator, Resampling)
+    plain = SharedResampling(learner.estimator.limit)
+    for _ in range(segments):
+        segment = kernel.walk(distribution.draw(rng), 0, rng.random((shape[0], 2)))
+        scaled, coins = (
+            [estimator.weigh(distribution, segment, rng) for _ in range(repeats)]
+            for estimator in (learner.estimator, plain)
+        )
+        yield _summary(scaled), _summary(coins)
+
+
+def _summary(found: list[Weights]) -> Weighed:
+    deviations = np.std([weights.values for weights in found], axis=0, ddof=1)
+    return Weighed(deviations, float(np.mean([weights.trials for weights in found])))
+
+
+def _leader(kernel: Kernel, rounds: int, resampling: type[Resampling]) -> tuple[Ftpl, PerturbedLeader]:
     """A learner and its distribution in mid-game."""
     domain = MarkovPolicies(kernel)
-    learner = Ftpl.tuned(domain, rounds, resampling=SharedResampling if shared else GeometricResampling)
+    learner = Ftpl.tuned(domain, rounds, resampling=resampling)
     rng = np.random.default_rng(SEED)
     distribution = learner.start(domain, rng)
     for _ in range(WARM_UP):
@@ -131,7 +196,7 @@ def _leader(kernel: Kernel, rounds: int, shared: bool) -> tuple[Ftpl, PerturbedL
 
 def _round(kernel: Kernel, shared: bool, rounds: int = ROUNDS) -> Call:
     """One round after the warm-up, always from the same distribution."""
-    learner, distribution = _leader(kernel, rounds, shared)
+    learner, distribution = _leader(kernel, rounds, SharedResampling if shared else GeometricResampling)
     table = np.random.default_rng(SEED).random(kernel.shape)
     rng = np.random.default_rng(SEED + 1)
 
@@ -183,7 +248,7 @@ def _kernels_alone(kernel: Kernel, learner: Ftpl, tables: Floats) -> Call:
 
 def _printed(kernel: Kernel) -> Call:
     """The printed algorithm: for each step, trial after trial, each a numpy backward induction and a simulation."""
-    _, distribution = _leader(kernel, ROUNDS, shared=False)
+    _, distribution = _leader(kernel, ROUNDS, GeometricResampling)
     steps, states, _ = kernel.shape
     rate, limit = (
         1.0 / np.sqrt(np.prod(kernel.shape) * ROUNDS),
