@@ -29,7 +29,14 @@ from amdp.model.l1_ball import L1Ball
 K = 30
 KNOWN_ONLY = {"o-reps", "o-reps-full", "hedge", "o-ssp"}
 OF_STREAMS = {"ftpl-infinite", "hedge-infinite", "mdp-e", "mdp-exp3", "ct-deterministic", "ct-communicating"}
-OF_STREAMS |= {"ct-oracle", "dekel-hazan", "fll", "ftpl-infinite-renewed", "hedge-infinite-renewed"}
+OF_STREAMS |= {
+    "ftpl-infinite-scaled",
+    "ct-oracle",
+    "dekel-hazan",
+    "fll",
+    "ftpl-infinite-renewed",
+    "hedge-infinite-renewed",
+}
 WORLD = instances.build("tiny")
 BOX = MarkovPolicies(BernsteinBox.vacuous(WORLD.shape, Radius.paper(WORLD.shape, K, scale=0.05)), WORLD.initial)
 

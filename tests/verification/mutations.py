@@ -376,7 +376,7 @@ def _batches_by(patch: pytest.MonkeyPatch, batch: Batch) -> None:
         columns = [chances[stop - count : stop, j] for j, (stop, count) in enumerate(zip(stops, counts, strict=True))]
         weigh(columns, bounds, limits - done, coins, is_open, sums)
 
-    patch.setattr(PerturbedLeader, "_is_compiled", property(lambda self: False))
+    patch.setattr(PerturbedLeader, "is_compiled", property(lambda self: False))
     patch.setattr(kernels.trials, "weigh_shared", shared)
     patch.setattr(kernels.trials, "weigh_per_step", per_step)
 
