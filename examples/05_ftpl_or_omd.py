@@ -24,8 +24,12 @@ unknown = amdp.Game("tiny", losses="bernoulli", rounds=K, unknown=True, radius="
 contestants: dict[str, tuple[amdp.Game, str, dict[str, Any]]] = {
     "FTPL (dp)": (known, "ftpl-shared", {"oracle": "dp"}),
     "FTPL (lp)": (known, "ftpl-shared", {"oracle": "lp"}),
+    "FTPL scaled": (known, "ftpl-scaled", {}),
+    "FTPL adaptive": (known, "ftpl-adaptive", {}),
+    "soft leader": (known, "soft-leader", {}),
     "O-REPS (newton)": (known, "o-reps", {"projection": "newton"}),
     "O-REPS (cvxpy)": (known, "o-reps", {"projection": "cvxpy"}),
+    "O-REPS adaptive": (known, "o-reps-adaptive", {}),
     "Hedge": (known, "hedge", {}),
     "UOB-REPS": (unknown, "uob-reps", {}),
     "UOB-FTRL": (unknown, "delayed-uob-ftrl", {}),
@@ -41,12 +45,12 @@ for place, (label, (game, name, solver)) in enumerate(contestants.items()):
     seconds = np.array([run.seconds for run in runs]) / K
     mean, error = regret.mean(axis=0), regret.std(axis=0) / np.sqrt(SEEDS)
     print(f"{label:16} {mean[-1]:8.1f} {1e3 * seconds.mean():14.3f}")
-    curves.plot(runs[0].rounds, mean, label=label, linestyle="--" if game is unknown else "-")
-    curves.fill_between(runs[0].rounds, mean - 2 * error, mean + 2 * error, alpha=0.2)
-    bars.barh(place, seconds.mean())
+    color = f"C{place}" if place < 10 else ("black", "gold")[place - 10]
+    curves.plot(runs[0].rounds, mean, color=color, linestyle="--" if game is unknown else "-")
+    curves.fill_between(runs[0].rounds, mean - 2 * error, mean + 2 * error, color=color, alpha=0.2, linewidth=0)
+    bars.barh(place, seconds.mean(), color=color)
 
-curves.set(xlabel="rounds", ylabel="regret", title="mean, two standard errors; dashed: unknown transitions")
-curves.legend()
+curves.set(xlabel="rounds", ylabel="regret", title="colors as on the right; dashed: unknown transitions")
 bars.set(xscale="log", xlabel="seconds an episode", yticks=range(len(contestants)), yticklabels=list(contestants))
 bars.invert_yaxis()
 figure.savefig(FIGURE)
