@@ -38,7 +38,7 @@ radius_scale = 0.1                # of the confidence sets; 1 is what theory ask
 # feedback = "bandit"             # or "full"; without it, what each learner understands
 # learners = ["uob-reps"]         # without it, all that can play
 
-# One unbroken stream instead of episodes.
+# One stream of steps instead of episodes.
 [[games]]
 label = "stream"
 instance = {{ name = "random-parked", n_states = 3, n_actions = 2 }}

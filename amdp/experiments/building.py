@@ -69,7 +69,7 @@ def _world(game: GameSettings) -> Instance:
     options = dict(game.instance.settings)
     if game.steps is not None and options.setdefault("n_steps", game.steps) != game.steps:
         raise InvalidInput(
-            f"{options['n_steps']}; an unbroken stream has as many as its game, {game.steps}: leave it out", "n_steps"
+            f"{options['n_steps']}; a stream of steps has as many as its game, {game.steps}: leave it out", "n_steps"
         )
     return build(game.instance.name, **options)
 

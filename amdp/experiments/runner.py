@@ -45,7 +45,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """From `i/n`."""
+        """The shard that `i/n` names: the i-th of n."""
         if not SHARD.fullmatch(text):
             raise InvalidInput(f"shard {quoted(text)}; give i/n, such as 3/8")
         return cls(*map(int, text.split("/")))

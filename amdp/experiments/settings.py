@@ -51,7 +51,7 @@ class GameSettings:
     instance: Named
     losses: Named = field(default_factory=lambda: Named("bernoulli"))
     episodes: int | None = None  # rounds that start anew
-    steps: int | None = None  # of one unbroken stream
+    steps: int | None = None  # of one stream of steps
     delay: str = "none"
     feedback: str | None = None  # "bandit" or "full"; None: what each learner understands
     unknown: bool = False  # the learner is not told the transitions
@@ -61,7 +61,7 @@ class GameSettings:
 
     def __post_init__(self) -> None:
         if (self.episodes is None) == (self.steps is None):
-            raise InvalidInput("give either episodes or steps: rounds that start anew, or one unbroken stream")
+            raise InvalidInput("give either episodes or steps: rounds that start anew, or one stream of steps")
         name, value = ("steps", self.steps) if self.episodes is None else ("episodes", self.episodes)
         require_whole(name, value, 1, MOST_ROUNDS)
         require_feedback(self.feedback)
@@ -74,7 +74,7 @@ class GameSettings:
 
     @property
     def length(self) -> int:
-        """Episodes or steps."""
+        """The number of rounds that losses are given for: episodes, or steps of a stream."""
         return self.episodes or self.steps or 0
 
 
@@ -83,7 +83,7 @@ class LearnerSettings:
     """A recipe, the oracle or projection that it works with, and what is set by hand."""
 
     name: str
-    oracle: Named | None = None  # None: `dp` in episodes, `auto` in an unbroken stream
+    oracle: Named | None = None  # None: `dp` in episodes, `auto` in a stream of steps
     projection: Named | None = None  # None: `newton`
     multiplier: float = 1.0  # scales the rate that theory gives
     settings: Mapping[str, Any] = field(default_factory=dict)  # keywords of the recipe

@@ -1,4 +1,4 @@
-"""Arenas: where policies are played, in episodes or as one unbroken stream."""
+"""Arenas: where policies are played, in episodes or as one stream of steps."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -28,11 +28,11 @@ class Arena(Protocol):
 
     @property
     def kernel(self) -> SingleKernel:
-        """Its dynamics."""
+        """The transition kernel that trajectories are drawn from."""
 
     @property
     def initial(self) -> int:
-        """Its initial state."""
+        """The state in which every episode, or the stream, begins."""
 
     @property
     def domain(self) -> Domain:
@@ -54,7 +54,7 @@ class Arena(Protocol):
         """Where the first round starts."""
 
     def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
-        """One round."""
+        """Play one round of a policy from a place."""
 
     def charged(self, played: Sequence[Round], tables: Sequence[Floats]) -> Floats:
         """What each round counts for in the regret, `[k]`."""
@@ -173,7 +173,7 @@ class Evolving(RoundByRound):
 
 @dataclass(frozen=True, eq=False)
 class Continuing(RoundByRound):
-    """One unbroken stream of all steps of a homogeneous kernel, in epochs: a round is an epoch, its policy stationary.
+    """One stream of all steps of a homogeneous kernel, in epochs: a round is an epoch, its policy stationary.
 
     The losses have one table `[1, s, a]` for each step. The losses of an epoch are an array `[t, s, a]` over all steps
     that is zero outside the epoch. Feedback comes at its end.
@@ -228,7 +228,7 @@ class Continuing(RoundByRound):
 
 @dataclass(frozen=True, eq=False)
 class Stepwise(RoundByRound):
-    """One unbroken stream of all steps of a homogeneous kernel: a round is a step, its policy a choice `[s, a]`.
+    """One stream of all steps of a homogeneous kernel: a round is a step, its policy a choice `[s, a]`.
 
     The losses have one table `[1, s, a]` for each step. Nothing happens between two policies: whoever wants to be
     somewhere must walk there.

@@ -111,7 +111,7 @@ def _kernels(game: ArenaGame) -> tuple[tuple[SingleKernel, ...], NDArray[np.int6
         return arena.kernels, arena.schedule
     if isinstance(arena, Episodic):
         return (arena.kernel,), np.zeros(game.rounds, dtype=np.int64)
-    raise InvalidInput(f"{type(arena).__name__} is one unbroken stream; dynamic regret is measured in episodes")
+    raise InvalidInput(f"{type(arena).__name__} is one stream of steps; dynamic regret is measured in episodes")
 
 
 def _least(kernels: Sequence[SingleKernel], initial: int, sums: Floats, oracle: str | PlanningOracle) -> Floats:

@@ -64,7 +64,7 @@ class AdversaryEnv(gymnasium.Env[int, int]):  # type: ignore[misc]  # follow_imp
 
     @property
     def kernel(self) -> SingleKernel:
-        """The dynamics."""
+        """The transition kernel of the environment."""
         return self.game.arena.kernel
 
     def place(self, observation: int) -> tuple[int, int]:

@@ -4,7 +4,7 @@ Parts are given by name, as in a spec, or as objects:
 
     Game(amdp.instances.river_swim(n_states=6), losses="bernoulli", rounds=2000, delay="fixed:50", unknown=True)
     Game("tiny", losses=array)               # losses [k, h, s, a] of your own
-    Game("waiting-ring", steps=2000)         # infinite horizon: one unbroken stream of steps
+    Game("waiting-ring", steps=2000)         # infinite horizon: one stream of steps
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -60,7 +60,7 @@ class Game:
     rounds
         The number of episodes; by default as many as the given losses have, or 1000.
     steps
-        Instead of `rounds`: the steps of one unbroken stream (infinite horizon, stationary policies).
+        Instead of `rounds`: the steps of one stream (infinite horizon, stationary policies).
     seed
         Of the adversary and of random delays. The learner and the transitions have the seed of `amdp.play`.
     delay
@@ -171,7 +171,7 @@ def find_delays(delay: Delay, length: int, seed: int, *, stream: bool) -> Delays
     if len(values) != length:
         raise InvalidInput(f"{len(values)} delays for {length} rounds; give one for each")
     if stream and values.total:
-        raise InvalidInput(f"{delay!r}; an unbroken stream is played without delays", "delay")
+        raise InvalidInput(f"{delay!r}; a stream of steps is played without delays", "delay")
     return None if stream else values
 
 
@@ -181,7 +181,7 @@ def learner_domain(
     """What the learner knows: the policies to choose from, over the kernel or a confidence set."""
     if stream:
         if unknown:
-            raise InvalidInput("true; an unbroken stream is played with known transitions", "unknown")
+            raise InvalidInput("true; a stream of steps is played with known transitions", "unknown")
         return StationaryPolicies(world.kernel, world.initial)
     if not unknown:
         return world.domain
@@ -219,7 +219,7 @@ def refuse_radius(radius: str, scale: float) -> None:
 
 def _length(losses: Losses, rounds: int | None, steps: int | None) -> int:
     if rounds is not None and steps is not None:
-        raise InvalidInput("give either rounds or steps: episodes that start anew, or one unbroken stream")
+        raise InvalidInput("give either rounds or steps: episodes that start anew, or one stream of steps")
     name, length = ("rounds", rounds) if steps is None else ("steps", steps)
     if length is None:
         named = isinstance(losses, str | Mapping) or not hasattr(losses, "__len__")

@@ -1,7 +1,7 @@
 """The loss that a learner incurred, and that of the best policy in hindsight.
 
 In episodes all losses are expected ones: the exact value of each played policy under the losses of its round. In an
-unbroken stream the learner is charged with the losses that it met, those of switches included: from one epoch to the
+stream of steps the learner is charged with the losses that it met, those of switches included: from one epoch to the
 next no expectation but that of the whole stream is free of what happened before.
 """
 
@@ -32,7 +32,7 @@ class Regret:
     """Sums up to each checkpoint; where the oracle proved only a bound, the regret is an interval."""
 
     rounds: NDArray[np.int64]  # [c], how many rounds were played by then
-    paid: Floats  # [c], incurred loss: expected over the played policies; in an unbroken stream the losses met
+    paid: Floats  # [c], incurred loss: expected over the played policies; in a stream of steps the losses met
     best: Floats  # [c], of the best policy in hindsight
     best_bound: Floats  # [c], no policy has a smaller loss
     trials: NDArray[np.int64]  # [c]

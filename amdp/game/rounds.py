@@ -42,5 +42,5 @@ class Round:
 
     @property
     def seconds(self) -> float:
-        """The learner's time."""
+        """The seconds that the learner took in this round, by the clock."""
         return self.spent.draw + self.spent.weigh + self.spent.learn

@@ -194,5 +194,5 @@ _VISIT_CHANCES = {
 
 @_entry
 def chances(rows, actions, n_actions, initial, start, states, chosen, wanted, uniforms, out):
-    """`visit_chances`, for Python."""
+    """The entry by which Python calls `visit_chances`."""
     visit_chances(rows, actions, n_actions, initial, start, states, chosen, wanted, uniforms, out)

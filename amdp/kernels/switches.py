@@ -1,4 +1,4 @@
-"""One epoch of an unbroken stream, compiled: the way into a policy, then the policy; and laws from step to step."""
+"""One epoch of a stream of steps, compiled: the way into a policy, then the policy; and laws from step to step."""
 
 import numpy as np
 

@@ -48,7 +48,7 @@ class Series:
         curves = [record.curve for record in records if record.curve]
         common = sorted(set.intersection(*(set(curve.rounds) for curve in curves)))
         kept = [np.searchsorted(curve.rounds, common) for curve in curves]
-        epoch = records[0].used.get("epoch", 1)  # steps of a round of an unbroken stream; the last one may be cut
+        epoch = records[0].used.get("epoch", 1)  # steps of a round of a stream of steps; the last one may be cut
 
         def stack(name: str, absent: float = np.nan) -> Floats:
             return np.stack([_floats(getattr(curve, name), absent)[at] for curve, at in zip(curves, kept, strict=True)])

@@ -323,12 +323,16 @@ WRONG: list[tuple[str, str, str]] = [
         "games[1].comparator",
         "'second' has no runs; it fits nothing: 'second' with 'ftpl': milp does not solve MarkovPolicies",
     ),
-    (game_of('instance = "server-farm"\nsteps = 40\nunknown = true'), "games[1].unknown", "true; an unbroken stream"),
-    (game_of('instance = "server-farm"\nsteps = 40\ndelay = "fixed:2"'), "games[1].delay", "'fixed:2'; an unbroken"),
+    (game_of('instance = "server-farm"\nsteps = 40\nunknown = true'), "games[1].unknown", "true; a stream of steps"),
+    (
+        game_of('instance = "server-farm"\nsteps = 40\ndelay = "fixed:2"'),
+        "games[1].delay",
+        "'fixed:2'; a stream of steps",
+    ),
     (
         game_of('instance = { name = "server-farm", n_steps = 30 }\nsteps = 40'),
         "games[1].instance.n_steps",
-        "30; an unbroken stream has as many as its game, 40",
+        "30; a stream of steps has as many as its game, 40",
     ),
     (
         game_of('instance = "server-farm"\nsteps = 40'),

@@ -131,5 +131,5 @@ def test_what_cannot_be_measured_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"1.05e\+06 policies, at most 65536"):
         interval_costs(ArenaGame(Evolving(wide, np.array([0, 1])), FixedLosses(rng.random((2, 5, 4, 2)))), [0, 2])
     stream = Stepwise(Kernel.homogeneous(random_rows((1, 2, 2), rng)[0], 4))
-    with pytest.raises(InvalidInput, match="Stepwise is one unbroken stream"):
+    with pytest.raises(InvalidInput, match="Stepwise is one stream of steps"):
         best_each_round(ArenaGame(stream, FixedLosses(rng.random((4, 1, 2, 2)))))

@@ -39,7 +39,7 @@ class NoisyPolicies:
 
     @cached_property
     def actions(self) -> Actions:
-        """The leader `[s]`."""
+        """The action `[s]` of the leader in each state."""
         leader: Actions = self.listed[self.perturbed.argmin()]
         return leader
 

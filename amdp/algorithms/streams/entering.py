@@ -40,7 +40,7 @@ class Leader(Protocol):
 
     @property
     def actions(self) -> Actions:
-        """Its policy `[s]`."""
+        """The action `[s]` of the policy that is followed."""
         ...
 
     @property

@@ -1,4 +1,4 @@
-"""FTPL and Hedge in an unbroken stream: parameters, reports, learning, and the same run through every exact oracle."""
+"""FTPL and Hedge in a stream of steps: parameters, reports, learning, and the same run through every exact oracle."""
 
 from dataclasses import dataclass, replace
 from math import e, log, sqrt
