@@ -74,7 +74,7 @@ def fpl(task: Task) -> Learner[Any]:
 
 def _ftpl(
     resampling: type[Resampling], task: Task, rate: float | str | None, limit: int | None, perturbation: str
-) -> Ftpl:
+) -> Learner[Any]:
     noise = _noise(perturbation)
     if isinstance(rate, str):
         return _adaptive(resampling, task, rate, limit, noise)
