@@ -77,19 +77,19 @@ def _ftpl(
 ) -> Learner[Any]:
     noise = _noise(perturbation)
     if isinstance(rate, str):
-        return _adaptive(resampling, task, rate, limit, noise)
+        return _adaptive(resampling, task, rate, limit, perturbation)
     settings: dict[str, Any] = {"oracle": task.planning_oracle, "multiplier": task.multiplier}
     settings |= {"resampling": resampling, "rate": rate, "limit": limit, "perturbation": noise}
     return Ftpl.tuned(task.domain, task.rounds, task.total_delay, **settings)
 
 
 def _adaptive(
-    resampling: type[Resampling], task: Task, rate: str, limit: int | None, noise: type[Perturbation]
+    resampling: type[Resampling], task: Task, rate: str, limit: int | None, perturbation: str
 ) -> AdaptiveFtpl:
     if rate != ADAPTIVE:
         raise InvalidInput(f"{rate!r}; it must be a number or 'adaptive'", "rate")
-    if noise is not Laplace:
-        raise InvalidInput("an adaptive rate is derived for 'laplace' only", "perturbation")
+    if NOISES[perturbation] is not Laplace:
+        raise InvalidInput(f"{perturbation!r}; an adaptive rate is derived for 'laplace' only", "perturbation")
     if task.multiplier != 1.0:
         raise InvalidInput(f"{task.multiplier:g}; an adaptive rate has nothing to multiply", "multiplier")
     return AdaptiveFtpl.tuned_by_itself(task.domain, resampling, oracle=task.planning_oracle, limit=limit)
