@@ -10,6 +10,7 @@ import numpy as np
 from amdp.errors import InvalidInput
 from amdp.text import suggestion
 from amdp.verification import (
+    adaptive_rates,
     delayed_feedback,
     estimates,
     games,
@@ -32,6 +33,7 @@ FAMILIES = (
     stream_estimates,
     estimates,
     soft_leader,
+    adaptive_rates,
 )
 
 
