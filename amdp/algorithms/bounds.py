@@ -52,10 +52,13 @@ class FtplBound(RegretBound):
 
 @dataclass(frozen=True)
 class AdaptiveBound(RegretBound):
-    """A bound for a leader whose rate tunes itself (see `amdp.algorithms.rates`): twice the sum of its gaps."""
+    """A bound for a leader whose rate tunes itself (see `amdp.algorithms.rates`): twice the sum of its gaps.
+
+    FTPL pays for the sum `1 + c` times, and for the first `c` times: see `adaptive_ftpl`.
+    """
 
     first: float  # the least sum of gaps that the rate assumes
-    largest: float  # twice the largest gap of a round
+    largest: float  # twice the largest gap of a round; FTPL needs none
     stability: float  # twice the root of the regularizer's range times the second moments of the estimates
     bias: float = 0.0  # of estimates that are too small
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from amdp import registry
 from amdp.algorithms.base import Learner
 from amdp.algorithms.estimators.feedback import Feedback
+from amdp.algorithms.ftpl.adaptive import AdaptiveFtpl
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge, count_policies
 from amdp.algorithms.named import from_task, require_read
@@ -102,7 +103,7 @@ class Match:
         rate = getattr(perturbation or self.learner, "rate", None)
         values = {
             "rate": None if isinstance(rate, AdaptiveRate) else getattr(rate, "value", rate),
-            "limit": getattr(estimator, "limit", None),
+            "limit": getattr(estimator or self.learner, "limit", None),
             "gamma": getattr(estimator, "gamma", None),
             "exploration": getattr(self.learner, "exploration", None) or None,
         }
@@ -293,7 +294,7 @@ def _arena(game: Game, setup: Learner[Any] | EpochSetup) -> Arena:
     if isinstance(setup, EpochSetup):
         return Continuing(setup.entry, setup.length)
     if game.is_stream:
-        if isinstance(setup, Ftpl):
+        if isinstance(setup, Ftpl | AdaptiveFtpl):
             raise InvalidInput("ftpl plays episodes: use Game(..., rounds=N), or ftpl-infinite for one stream of steps")
         return Stepwise(game.world.kernel, game.world.initial)
     return Episodic(game.world.kernel, game.world.initial)

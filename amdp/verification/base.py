@@ -17,6 +17,7 @@ import numpy as np
 from amdp.algorithms.estimators.base import Estimator
 from amdp.algorithms.estimators.importance_weighting import ImportanceWeighting
 from amdp.algorithms.estimators.resampling import GeometricResampling
+from amdp.algorithms.ftpl.adaptive import AdaptiveFtpl
 from amdp.algorithms.ftpl.perturbations import Laplace, Perturbation
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.algorithms.hedge import Hedge
@@ -52,6 +53,7 @@ class Parts:
     hedge: type[Hedge] = Hedge
     soft: type[SoftLeader] = SoftLeader
     adaptive: type[AdaptiveRate] = AdaptiveRate
+    adaptive_ftpl: type[AdaptiveFtpl] = AdaptiveFtpl
     ftpl_stream: type[FtplTuning] = FtplTuning
     hedge_stream: type[HedgeTuning] = HedgeTuning
     stream: Callable[[Task], EpochSetup] = hedge_infinite_renewed  # Hedge in epochs of an infinite horizon, as printed

@@ -52,6 +52,9 @@ MISTAKES = {  # that somebody made or could make: the tests make each one, and s
     "tripled-importance": "importance weights are three times too large",
     "gaps-cut": "an adaptive rate counts a tenth of the gaps",
     "forgetful-rate": "an adaptive rate follows the gap of the last round instead of the sum",
+    "gap-noise-of-trials": "the noise of the resampling trials measures the gap of their estimate",
+    "gap-of-two-noises": "a gap compares a leader with the cheapest policy for other noise",
+    "estimate-on-both-sides": "a gap is measured when the estimate is in the sum of the losses already",
 }
 UNCHECKED = {  # places in the paper, as in the statement of a check, and why
     "Assumption 2, Assumption 28: a staying pair": "an assumption; policy switching refuses worlds without one",

@@ -10,6 +10,7 @@ import numpy as np
 from amdp.errors import InvalidInput
 from amdp.text import suggestion
 from amdp.verification import (
+    adaptive_rates,
     delayed_feedback,
     estimates,
     games,
@@ -34,6 +35,7 @@ FAMILIES = (
     estimates,
     scaled_resampling,
     soft_leader,
+    adaptive_rates,
 )
 
 

@@ -21,6 +21,7 @@ from amdp.algorithms.estimators.importance_weighting import ImplicitExploration,
 from amdp.algorithms.estimators.resampling import GeometricResampling
 from amdp.algorithms.estimators.trials import BatchedTrials, CompiledTrials
 from amdp.algorithms.ftpl import perturbed_leader as ftpl
+from amdp.algorithms.ftpl.adaptive import AdaptiveFtpl, AdaptiveLeader
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl, PerturbedLeader
 from amdp.algorithms.hedge import Hedge, WeightedPolicies
@@ -43,6 +44,7 @@ from amdp.model.segments import Pairs, Place, Segment, Shape, Visit
 from amdp.model.transitions import Kernel, SingleKernel
 from amdp.oracles.base import Planner, Plans
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
+from amdp.verification import worlds
 from amdp.verification.base import Parts
 
 
@@ -506,6 +508,39 @@ def potential_at_lower_rate(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
     return parts
 
 
+class TrialsAgain(AdaptiveFtpl):
+    """Trials and gaps draw the same noise."""
+
+    def weigh(self, distribution: AdaptiveLeader, segment: Segment, rng: np.random.Generator) -> Weights:
+        return super().weigh(distribution, segment, np.random.default_rng([distribution.seed, distribution.arrived]))
+
+
+def gap_of_two_noises(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
+    """What leaders pay for one noise, less the least cost for another."""
+
+    def apart(state: AdaptiveLeader, feedback: Bandit, rng: np.random.Generator, plans: int) -> tuple[float, float]:
+        estimate = added(state.total, feedback) - state.total
+        here, there = (state.perturbation.perturbed(state.total, plans, rng) for _ in range(2))
+        leaders = worlds.occupancies(worlds.TRANSITIONS, state.planner.minimize(here).actions)
+        least = state.planner.minimize(there + estimate).objective
+        return float((leaders * (here + estimate)).sum() / plans - least.mean()), float((leaders * estimate).sum())
+
+    patch.setattr(AdaptiveLeader, "_measured", apart)
+    return parts
+
+
+def estimate_on_both_sides(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
+    """Leaders are compared with themselves."""
+
+    def afterwards(state: AdaptiveLeader, feedback: Bandit, plans: int) -> float:
+        nothing = replace(feedback, losses=np.zeros_like(feedback.losses))
+        return gap(replace(state, total=added(state.total, feedback)), nothing, plans)
+
+    gap = AdaptiveLeader.gap
+    patch.setattr(AdaptiveLeader, "gap", afterwards)
+    return parts
+
+
 # --- all --------------------------------------------------------------------------------------------------------------
 
 
@@ -551,6 +586,9 @@ MUTATIONS: dict[str, Mutate] = {
     "tripled-importance": _with(weighting=TripledImportance),
     "gaps-cut": _with(adaptive=CutRate),
     "forgetful-rate": _with(adaptive=ForgetfulRate),
+    "gap-noise-of-trials": _with(adaptive_ftpl=TrialsAgain),
+    "gap-of-two-noises": gap_of_two_noises,
+    "estimate-on-both-sides": estimate_on_both_sides,
     "myopic-oracle": _with(oracle=MyopicOracle()),
     "scale-below-reach": scale_below_reach,
     "limit-not-scaled": limit_not_scaled,

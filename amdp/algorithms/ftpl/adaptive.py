@@ -8,16 +8,17 @@ after the estimate, for the same noise,
     <mu_i, L + l + z_i/rate> - min_pi <mu_pi, L + l + z_i/rate>  >=  0,
 
 whose mean is `<q_k, l> - (Phi(L + l) - Phi(L))`. The mean over `B` leaders with fresh noise, which no trial has seen,
-is the gap of the round. Feedback that comes late adds what the policy of its round pays above the present leaders, a
-number that may be negative: the rate follows the running maximum of the sum.
+is the gap of the round. Feedback that comes after the sum has changed adds what the policy of its round paid above
+what the present leaders pay of the estimate. That may be negative: the rate follows the running maximum of the sum.
 
 Over a kernel, without delay, the regret has the bound `amdp.algorithms.bounds.adaptive_ftpl` after every round
 [derived: docs/learning-rates.md]. With delays and over a box nothing is proved: both are measured only.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from math import log
-from typing import Self
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -25,11 +26,13 @@ from amdp import kernels
 from amdp.algorithms.bounds import AdaptiveBound, adaptive_ftpl, require_episodes
 from amdp.algorithms.estimators.base import added
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
-from amdp.algorithms.estimators.resampling import Resampling
+from amdp.algorithms.estimators.resampling import Resampling, require_limit
 from amdp.algorithms.estimators.trials import require_sound
 from amdp.algorithms.ftpl.perturbations import Laplace
-from amdp.algorithms.ftpl.perturbed_leader import STREAM_LEARNERS, Ftpl, PerturbedLeader, resampling_limit
+from amdp.algorithms.ftpl.perturbed_leader import STREAM_LEARNERS, PerturbedLeader, resampling_limit
 from amdp.algorithms.rates import AdaptiveRate
+from amdp.arrays import require_whole
+from amdp.errors import InvalidInput
 from amdp.kernels.layout import lanes
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import CompiledDynamics
@@ -54,7 +57,7 @@ class AdaptiveLeader(PerturbedLeader):
     def gap(self, feedback: Bandit, plans: int) -> float:
         """An unbiased estimate of the gap of a feedback, from so many leaders with fresh noise."""
         above, paid = self._measured(feedback, np.random.default_rng([self.seed, self.arrived]), plans)
-        is_late = feedback.weights.life != self.rounds - 1
+        is_late = feedback.weights.life != self.arrived  # others came first: the sum is not the one that was played on
         return above + (float(feedback.losses.sum()) - paid if is_late else 0.0)
 
     def _measured(self, feedback: Bandit, rng: np.random.Generator, plans: int) -> tuple[float, float]:
@@ -77,18 +80,26 @@ class AdaptiveLeader(PerturbedLeader):
 
 
 @dataclass(frozen=True)
-class AdaptiveFtpl(Ftpl):
+class AdaptiveFtpl:
     """Follow the perturbed leader with Laplace noise whose rate falls as the gaps add up."""
 
-    rate: AdaptiveRate = field(kw_only=True)
+    rate: AdaptiveRate
+    resampling: Callable[[int], Resampling]  # by the limit of the trials
+    oracle: str | PlanningOracle = "dp"
     limit: int | None = field(default=None, kw_only=True)  # None: `sqrt(SAk/H)` in round `k`, at least 2,000
     plans: int = field(default=GAP_PLANS, kw_only=True)
+    feedback: ClassVar[type] = Bandit
+
+    def __post_init__(self) -> None:
+        if self.limit is not None:
+            require_limit(self.limit)
+        require_whole("plans", self.plans, least=1)
 
     @classmethod
     def tuned_by_itself(
         cls,
         domain: Domain,
-        resampling: type[Resampling],
+        resampling: Callable[[int], Resampling],
         *,
         oracle: str | PlanningOracle = "dp",
         limit: int | None = None,
@@ -96,33 +107,28 @@ class AdaptiveFtpl(Ftpl):
         """For episodes of any number: only the shape of the domain is needed."""
         require_episodes(domain, STREAM_LEARNERS)
         rate = AdaptiveRate(noise_range(domain.shape) / 2.0)
-        estimator = resampling(1 if limit is None else limit)
-        return cls(Laplace(rate.value), estimator, bind(oracle, domain).oracle, rate=rate, limit=limit)
+        return cls(rate, resampling, bind(oracle, domain).oracle, limit=limit)
 
     def start(self, domain: Domain, rng: np.random.Generator) -> AdaptiveLeader:
         """No losses yet; the seed of the noise of all gaps is drawn."""
-        fresh, seed = super().start(domain, rng), int(rng.integers(2**63))
-        return AdaptiveLeader(
-            fresh.planner, fresh.perturbation, fresh.total, reach=fresh.reach, rate=self.rate, seed=seed
-        )
+        planner, noise, nothing = bind(self.oracle, domain), Laplace(self.rate.value), np.zeros(domain.shape)
+        reach, seed = self.resampling(1).reach(domain), int(rng.integers(2**63))
+        return AdaptiveLeader(planner, noise, nothing, reach=reach, rate=self.rate, seed=seed)
 
-    def observe(self, distribution: PerturbedLeader, segment: Segment) -> PerturbedLeader:
-        """As `Ftpl` does, and count the round."""
-        narrowed = super().observe(distribution, segment)
-        assert isinstance(narrowed, AdaptiveLeader)
-        return replace(narrowed, rounds=narrowed.rounds + 1)
+    def observe(self, distribution: AdaptiveLeader, segment: Segment) -> AdaptiveLeader:
+        played = distribution.after(segment)
+        return replace(played, rounds=played.rounds + 1)
 
-    def weigh(self, distribution: PerturbedLeader, segment: Segment, rng: np.random.Generator) -> Weights:
-        """The weights of its estimator, with the limit of the round."""
-        assert isinstance(distribution, AdaptiveLeader)
+    def weigh(self, distribution: AdaptiveLeader, segment: Segment, rng: np.random.Generator) -> Weights:
+        """The weights of resampling with the limit of the round."""
         limit = self.limit or max(LEAST_LIMIT, resampling_limit(distribution.domain, distribution.rounds + 1))
-        weights = replace(self._resampling, limit=limit).weigh(distribution, segment, rng)
-        return weights._replace(oracle_calls=weights.trials, life=distribution.rounds)
+        weights = self.resampling(limit).weigh(distribution, segment, rng)
+        return weights._replace(oracle_calls=weights.trials, life=distribution.arrived)
 
-    def learn(self, distribution: PerturbedLeader, feedback: Feedback) -> PerturbedLeader:
+    def learn(self, distribution: AdaptiveLeader, feedback: Feedback) -> AdaptiveLeader:
         """Add the estimate to the sum and its gap to those that the rate follows."""
-        assert isinstance(distribution, AdaptiveLeader)
-        assert isinstance(feedback, Bandit)
+        if not isinstance(feedback, Bandit):
+            raise InvalidInput(f"{type(self).__name__} understands Bandit, not {type(feedback).__name__}")
         rate = distribution.rate.after(lambda: distribution.gap(feedback, self.plans))
         return replace(
             distribution,
@@ -133,17 +139,12 @@ class AdaptiveFtpl(Ftpl):
             oracle_calls=distribution.oracle_calls + 2 * self.plans,
         )
 
-    def bound(self, domain: Domain, rounds: int, waited: int = 0) -> AdaptiveBound | None:  # type: ignore[override]
+    def bound(self, domain: Domain, rounds: int, waited: int = 0) -> AdaptiveBound | None:
         """What is proved after `rounds`; None over a box, with delays, or with a limit of its own."""
         known = isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel)
         if not known or waited or self.limit is not None:
             return None
         return adaptive_ftpl(domain.shape, rounds, self.rate.range, self.rate.first, self.plans)
-
-    @property
-    def _resampling(self) -> Resampling:
-        assert isinstance(self.estimator, Resampling)
-        return self.estimator
 
 
 def noise_range(shape: Shape) -> float:

@@ -83,6 +83,16 @@ class PerturbedLeader:
         total = np.ascontiguousarray(self.total)
         return CompiledTrials(kernel, self.domain.initial, total, 1.0 / self.perturbation.rate)
 
+    def after(self, segment: Segment) -> Self:
+        """Count the plan of the policy that was played, and narrow the dynamics, if they are not a single kernel."""
+        played, domain = replace(self, oracle_calls=self.oracle_calls + 1), self.domain
+        narrowed = domain.dynamics.narrow(segment)
+        if narrowed is domain.dynamics:
+            return played
+        reach = None if self.reach is None else self.reach.after(segment, narrowed)
+        planner = bind(self.planner.oracle, MarkovPolicies(narrowed, domain.initial))
+        return replace(played, planner=planner, reach=reach)
+
     @property
     def is_compiled(self) -> bool:
         """Whether noise and planner are those of the compiled loops."""
@@ -146,14 +156,7 @@ class Ftpl:
         return PerturbedLeader(bind(self.oracle, domain), self.perturbation, np.zeros(domain.shape), reach=reach)
 
     def observe(self, distribution: PerturbedLeader, segment: Segment) -> PerturbedLeader:
-        """Narrow the dynamics, if they are not a single kernel, and count the plan of the policy that was played."""
-        played = replace(distribution, oracle_calls=distribution.oracle_calls + 1)
-        domain = distribution.domain
-        narrowed = domain.dynamics.narrow(segment)
-        if narrowed is domain.dynamics:
-            return played
-        reach = None if played.reach is None else played.reach.after(segment, narrowed)
-        return replace(played, planner=bind(self.oracle, MarkovPolicies(narrowed, domain.initial)), reach=reach)
+        return distribution.after(segment)
 
     def weigh(self, distribution: PerturbedLeader, segment: Segment, rng: np.random.Generator) -> Weights:
         """The weights of its estimator; every resampling trial asks the planning oracle for a policy."""

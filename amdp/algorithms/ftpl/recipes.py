@@ -73,20 +73,20 @@ def fpl(task: Task) -> Learner[Any]:
 
 def _ftpl(
     resampling: type[Resampling], task: Task, rate: float | str | None, limit: int | None, perturbation: str
-) -> Ftpl:
+) -> Learner[Any]:
     noise = _noise(perturbation)
     if isinstance(rate, str):
         if rate != ADAPTIVE:
             raise InvalidInput(f"{rate!r}; it must be a number or 'adaptive'", "rate")
-        return _adaptive(resampling, task, limit, noise)
+        return _adaptive(resampling, task, limit, perturbation)
     settings: dict[str, Any] = {"oracle": task.planning_oracle, "multiplier": task.multiplier}
     settings |= {"resampling": resampling, "rate": rate, "limit": limit, "perturbation": noise}
     return Ftpl.tuned(task.domain, task.rounds, task.total_delay, **settings)
 
 
-def _adaptive(resampling: type[Resampling], task: Task, limit: int | None, noise: type[Perturbation]) -> AdaptiveFtpl:
-    if noise is not Laplace:
-        raise InvalidInput("an adaptive rate is derived for 'laplace' only", "perturbation")
+def _adaptive(resampling: type[Resampling], task: Task, limit: int | None, perturbation: str) -> AdaptiveFtpl:
+    if NOISES[perturbation] is not Laplace:
+        raise InvalidInput(f"{perturbation!r}; an adaptive rate is derived for 'laplace' only", "perturbation")
     if task.multiplier != 1.0:
         raise InvalidInput(f"{task.multiplier:g}; an adaptive rate has nothing to multiply", "multiplier")
     return AdaptiveFtpl.tuned_by_itself(task.domain, resampling, oracle=task.planning_oracle, limit=limit)
