@@ -188,7 +188,8 @@ class LiteralFtpl(Ftpl):
         """Draw the noise, once for the whole game."""
         nothing = np.zeros(domain.shape)
         noise = self.perturbation.perturbed(nothing, 1, rng)[0]
-        return StubbornLeader(bind(self.oracle, domain), self.perturbation, nothing, noise=noise)
+        reach = self.estimator.reach(domain)
+        return StubbornLeader(bind(self.oracle, domain), self.perturbation, nothing, noise=noise, reach=reach)
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> None:
         """No bound: the proof needs fresh noise in every round."""
