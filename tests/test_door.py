@@ -161,7 +161,7 @@ def test_delays_are_a_text_or_numbers() -> None:
 
 
 WRONG = [
-    ({"world": 3}, "world is int; give an Instance"),
+    ({"world": 3}, "world is int; give a name"),
     ({"world": "tinny"}, "no instance 'tinny'"),
     ({"world": "tiny", "rounds": 0}, "rounds = 0"),
     ({"world": "tiny", "rounds": 5, "steps": 5}, "give either rounds or steps"),

@@ -3,7 +3,7 @@
 Other packages add theirs in the entry-point group `amdp.learners`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,16 @@ import numpy as np
 from amdp import options, registry
 from amdp.algorithms.base import Learner
 from amdp.algorithms.task import SOLVERS, EpochSetup, Recipe, Task, WatchedTask
-from amdp.errors import InvalidInput
-from amdp.model.domains import Domain
+from amdp.errors import AmdpError, InvalidInput
+from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.transitions import Kernel
+from amdp.oracles import base as planning
 from amdp.oracles.base import PlanningOracle
+from amdp.oracles.projection import base as projecting
 from amdp.oracles.projection.base import ProjectionOracle
 
 GROUP = "amdp.learners"
+SOLVER_GROUPS = {"oracle": planning.GROUP, "projection": projecting.GROUP}  # entry points of the solvers
 
 
 def learner(
@@ -49,12 +53,24 @@ def from_task(task: Task, **settings: Any) -> Learner[Any] | EpochSetup:
     return recipe(task, **settings)
 
 
+def tunes_itself(name: str, settings: Mapping[str, Any]) -> bool:
+    """Whether the learner of that name, with these settings, has a rate that no multiplier can scale."""
+    task = Task(MarkovPolicies(Kernel(np.ones((1, 1, 1, 1)))), 1, multiplier=2.0, learner=name)
+    try:
+        from_task(task, **settings)
+    except AmdpError as problem:
+        return problem.field == "multiplier"
+    except Exception:  # a defect of somebody's recipe: it shows when the learner is played
+        return False
+    return False
+
+
 def require_read(task: WatchedTask, options: Iterable[str] = SOLVERS) -> None:
     """Refuse those of the solvers `options` that were chosen for a learner whose recipe did not read them."""
     for option, value in task.unread.items():
         if option in options:
             known = [*sorted(task.read), "multiplier", *registry.known_options(registry.find(GROUP, task.learner))]
-            chosen = value if isinstance(value, str) else type(value).__name__
+            chosen = value if isinstance(value, str) else registry.name_of(SOLVER_GROUPS[option], value.__class__)
             raise InvalidInput(f"{chosen}; {task.learner} does not use it; its options: {', '.join(known)}", option)
 
 

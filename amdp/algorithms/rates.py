@@ -19,6 +19,8 @@ from amdp.algorithms.bounds import require_rate
 from amdp.arrays import require_positive
 from amdp.errors import InvalidInput
 
+ADAPTIVE, THEORY = "adaptive", "theory"  # rates by name
+
 
 @runtime_checkable
 class Rate(Protocol):

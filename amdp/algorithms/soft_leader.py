@@ -25,7 +25,7 @@ from amdp.algorithms.bounds import AdaptiveBound, Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, estimated_loss, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
-from amdp.algorithms.rates import AdaptiveRate, FixedRate, Rate, as_rate
+from amdp.algorithms.rates import ADAPTIVE, THEORY, AdaptiveRate, FixedRate, Rate, as_rate
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
@@ -36,7 +36,6 @@ from amdp.model.segments import Pairs, Segment, Shape
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import describe
 
-ADAPTIVE, THEORY = "adaptive", "theory"  # rates by name
 SoftRate = float | Literal["adaptive", "theory"] | None  # None: adaptive
 
 
@@ -210,16 +209,13 @@ def adaptive_rate(shape: Shape) -> AdaptiveRate:
 
 
 def _rate(task: Task, rate: float | str | None, theory: Callable[[Shape, int, int], float]) -> float | AdaptiveRate:
+    task.episodes("hedge-infinite or mdp-exp3")
     require_soft_sweeps(task.domain)
+    if rate is None or rate == ADAPTIVE:
+        task.require_no_multiplier()
+        return adaptive_rate(task.domain.shape)
     if rate == THEORY:
         return task.multiplier * theory(task.domain.shape, task.rounds, task.total_delay)
-    if task.multiplier != 1.0:
-        raise InvalidInput(
-            f"{task.multiplier:g}; an adaptive or a given rate has nothing to multiply: use rate = 'theory'",
-            "multiplier",
-        )
-    if rate is None or rate == ADAPTIVE:
-        return adaptive_rate(task.domain.shape)
     if isinstance(rate, str):
         raise InvalidInput(f"{rate!r}; it must be a number, 'adaptive' or 'theory'", "rate")
-    return rate
+    return task.multiplier * rate

@@ -42,6 +42,11 @@ class Task:
             return self.projection
         return "l1" if isinstance(self.domain.dynamics, L1Ball) else "newton"
 
+    def require_no_multiplier(self) -> None:
+        """Refuse a multiplier, for a learner whose rate tunes itself."""
+        if self.multiplier != 1.0:
+            raise InvalidInput(f"{self.multiplier:g}; {self.learner} tunes its rate itself: leave it out", "multiplier")
+
     def episodes(self, instead: str = "") -> MarkovPolicies:
         """The domain, for a learner that plays episodes; refused in a stream, which `instead` plays."""
         if not isinstance(self.domain, MarkovPolicies):

@@ -27,6 +27,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Self
 
+from amdp.algorithms.named import tunes_itself
 from amdp.errors import SpecError
 from amdp.experiments import reading
 from amdp.experiments.entries import DEFAULTS, read_games, read_learners
@@ -182,8 +183,9 @@ class Spec:
     def _tries(self) -> Iterator[tuple[tuple[str, str, float], list[Planned]]]:
         if self.tune is None:
             return
+        itself = {label for label, learner in self.learners.items() if tunes_itself(learner.name, learner.settings)}
         for game, learner in self.pairs:
-            for multiplier in self.tune.multipliers:
+            for multiplier in () if learner in itself else self.tune.multipliers:
                 seeds = self.tune.seeds
                 yield (
                     (game, learner, multiplier),

@@ -142,7 +142,9 @@ def find_world(world: Instance | str | PathLike[str], steps: int | None = None) 
         name, settings = fspath(world), {} if steps is None else {"n_steps": steps}
         world = load(name) if Path(name).suffix in WORLD_FILES else build(name, **settings)
     if not isinstance(world, Instance):
-        raise InvalidInput(f"world is {type(world).__name__}; give an Instance, a name of amdp.instances, or a file")
+        raise InvalidInput(
+            f"world is {type(world).__name__}; give a name of amdp.instances, a file, or an amdp.instances.Instance"
+        )
     if steps is not None and world.shape[0] != steps:
         raise InvalidInput(f"the world has {world.shape[0]} steps, the stream {steps}: build it with n_steps={steps}")
     return world

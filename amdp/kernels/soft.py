@@ -128,41 +128,41 @@ def _narrow(now, later, first, n_actions, least, rate):
 def visit_chances(rows, policy, initial, steps, states, actions, out):
     """The chance `[m]` that a policy `[h, s, a]` is at each pair, over one kernel; `steps` ascend."""
     n_states, n_actions = policy.shape[1:]
-    reach = np.zeros(n_states)
-    reach[initial] = 1.0
+    at = np.zeros(n_states)
+    at[initial] = 1.0
     mass = np.empty(n_states * n_actions)
     h = 0
     for m in range(steps.size):
         while h < steps[m]:
             for s in range(n_states):
                 for a in range(n_actions):
-                    mass[s * n_actions + a] = reach[s] * policy[h, s, a]
-            move(rows, h, mass, reach)
+                    mass[s * n_actions + a] = at[s] * policy[h, s, a]
+            move(rows, h, mass, at)
             h += 1
-        out[m] = reach[states[m]] * policy[h, states[m], actions[m]]
+        out[m] = at[states[m]] * policy[h, states[m], actions[m]]
 
 
-def move(rows, h, mass, reach):
-    """The chance `reach` `[y]` of each state after step `h`, for the chances `mass` `[s*a]` of the pairs."""
+def move(rows, h, mass, at):
+    """The chance `at` `[y]` of each state after step `h`, for the chances `mass` `[s*a]` of the pairs."""
     raise NotImplementedError("compiled code only")
 
 
 @overload(move)
-def _move(rows, h, mass, reach):
+def _move(rows, h, mass, at):
     return _MOVE[rows.instance_class]
 
 
-def _move_dense(rows, h, mass, reach):
-    multiply(mass, rows.chances[h if rows.chances.shape[0] > 1 else 0].T, reach)
+def _move_dense(rows, h, mass, at):
+    multiply(mass, rows.chances[h if rows.chances.shape[0] > 1 else 0].T, at)
 
 
-def _move_sparse(rows, h, mass, reach):
+def _move_sparse(rows, h, mass, at):
     starts = rows.starts[h if rows.starts.shape[0] > 1 else 0]
-    reach[:] = 0.0
+    at[:] = 0.0
     for row in range(mass.size):
         if mass[row] > 0.0:
             for k in range(starts[row], starts[row + 1]):
-                reach[rows.successors[k]] += rows.chances[k] * mass[row]
+                at[rows.successors[k]] += rows.chances[k] * mass[row]
 
 
 _MOVE = {DenseRows: _move_dense, SparseRows: _move_sparse}

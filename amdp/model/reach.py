@@ -163,7 +163,7 @@ class TwoStepReach(CompiledReach):
                 within = multiply(self.dynamics.matrix(h - 2), best)
                 later = within.max(axis=0)
             bounds[h] = within[first].max(axis=0) if h == 2 else later
-        return bounds
+        return np.minimum(bounds, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

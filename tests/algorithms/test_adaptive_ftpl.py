@@ -292,12 +292,12 @@ def test_the_noise_of_gaps_is_fresh_and_that_of_a_game_is_its_own() -> None:
 def test_feedback_that_comes_after_the_sum_has_changed_adds_what_was_paid_less_what_leaders_pay_now() -> None:
     case = Case.of("dense", (3, 3, 2), 2)
     told = case.feedback
-    assert told.weights.life == 0
+    assert told.weights.played_at == 0
     above, paid = case.state._measured(told, np.random.default_rng([case.state.seed, 0]), 6)
     assert case.state.gap(told, 6) == above
     # Rounds that were played meanwhile do not matter as long as nothing arrived.
     assert replace(case.state, rounds=9).gap(told, 6) == above
-    late = replace(told, weights=told.weights._replace(life=3))
+    late = replace(told, weights=told.weights._replace(played_at=3))
     assert case.state.gap(late, 6) == above + (float(told.losses.sum()) - paid)
 
 
@@ -306,7 +306,7 @@ def test_the_sum_of_the_gaps_may_fall_with_delays_but_rates_never_rise() -> None
     state = tuned(domain).start(domain, np.random.default_rng(1))
     # The leaders are sure to pay the whole estimate of 5, and whoever met the loss paid 1.
     state = replace(state, total=np.array([[[0.0, 1e4]]]), rate=AdaptiveRate(3.0, 1.0, 2.0, 2.0))
-    told = Bandit(Segment(np.array([0]), np.array([0])), Weights(np.array([5.0]), life=7), np.array([1.0]))
+    told = Bandit(Segment(np.array([0]), np.array([0])), Weights(np.array([5.0]), played_at=7), np.array([1.0]))
     after = tuned(domain).learn(state, told)
     assert after.rate.total == pytest.approx(2.0 + 1.0 - 5.0)
     assert after.rate.gaps == 2.0
@@ -491,13 +491,13 @@ def test_what_makes_no_sense_is_refused() -> None:
     domain = instances.build("tiny").domain
     task = Task(domain, 10)
     for recipe in RECIPES:
-        with pytest.raises(InvalidInput, match="rate = 'nonsense'; it must be a number or 'adaptive'"):
+        with pytest.raises(InvalidInput, match="rate = 'nonsense'; it must be a number, 'adaptive' or 'theory'"):
             recipe(task, rate="nonsense")  # type: ignore[arg-type]
         with pytest.raises(InvalidInput, match="perturbation = 'gumbel'; an adaptive rate is derived for"):
             recipe(task, rate="adaptive", perturbation="gumbel")
         with pytest.raises(InvalidInput, match="perturbation = 'loud'; known names: laplace"):
             recipe(task, rate="adaptive", perturbation="loud")
-        with pytest.raises(InvalidInput, match="multiplier = 2; an adaptive rate has nothing to multiply"):
+        with pytest.raises(InvalidInput, match="multiplier = 2; this learner tunes its rate itself"):
             recipe(replace(task, multiplier=2.0), rate="adaptive")
     with pytest.raises(InvalidInput, match="multiplier"):
         ftpl_adaptive(replace(task, multiplier=0.5))

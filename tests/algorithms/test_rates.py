@@ -8,10 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from worlds import random_kernel, seeds
 
-from amdp import InvalidInput, MarkovPolicies, Segment
+import amdp
+from amdp import InvalidInput, Kernel, MarkovPolicies, Segment, instances
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.feedback import FullInformation
 from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImportanceWeighting
+from amdp.algorithms.named import tunes_itself
 from amdp.algorithms.occupancy.measures import MirrorDescent, RegularizedLeader
 from amdp.algorithms.occupancy.recipes import o_reps_adaptive
 from amdp.algorithms.rates import AdaptiveRate, FixedRate, Rate, as_rate
@@ -159,3 +161,25 @@ def test_mirror_descent_takes_numbers_only_and_bounds_say_what_is_proved() -> No
     assert learner.bound(domain, 100, waited=3) is None
     with pytest.raises(InvalidInput, match="multiplier"):
         o_reps_adaptive(Task(domain, 100, multiplier=2.0))
+
+
+@pytest.mark.parametrize("shape", [(2, 1, 1), (3, 1, 1), (1, 1, 1)])
+def test_with_one_policy_there_is_nothing_to_lose(shape: tuple[int, int, int]) -> None:
+    world = instances.Instance("one policy", Kernel(np.ones((*shape, 1))), np.zeros(shape))
+    for name in ("o-reps-adaptive", "soft-leader", "ftpl-adaptive"):
+        assert amdp.play(amdp.Game(world, losses="uniform", rounds=20), name, seed=1).regret[-1] == pytest.approx(0.0)
+
+
+def test_what_tunes_itself_is_known_by_its_refusal_of_a_multiplier() -> None:
+    assert tunes_itself("soft-leader", {})
+    assert not tunes_itself("soft-leader", {"rate": "theory"})
+    assert tunes_itself("ftpl-shared", {"rate": "adaptive"})
+    assert not any(tunes_itself(name, {}) for name in ("ftpl", "o-reps", "uob-reps", "hedge", "uniform", "mdp-e"))
+
+
+def test_a_rate_by_word_or_number_is_multiplied_alike_by_all_learners() -> None:
+    game = amdp.Game("tiny", rounds=10)
+    for name in ("soft-leader", "ftpl-scaled"):
+        assert amdp.play(game, name, rate=0.1, multiplier=2.0).parameters["rate"] == pytest.approx(0.2)
+        theory = amdp.play(game, name, rate="theory").parameters["rate"]
+        assert amdp.play(game, name, rate="theory", multiplier=3.0).parameters["rate"] == pytest.approx(3.0 * theory)

@@ -377,7 +377,7 @@ def test_what_it_cannot_play_is_refused() -> None:
         SoftLeader(0.1).start(StationaryPolicies(kernel), RNG)
     with pytest.raises(InvalidInput, match="BernsteinBox"):
         soft_leader(Task(MarkovPolicies(L1Ball.vacuous(SHAPE, 10)), 10))
-    with pytest.raises(InvalidInput, match="nothing to multiply"):
+    with pytest.raises(InvalidInput, match="tunes its rate itself"):
         soft_leader(Task(KNOWN, 10, multiplier=2.0))
     with pytest.raises(InvalidInput, match="'adaptive' or 'theory'"):
         soft_leader(Task(KNOWN, 10), rate="tuned")  # type: ignore[arg-type]

@@ -308,4 +308,4 @@ def test_instances_and_learners_are_listed() -> None:
 def test_a_setting_of_the_wrong_kind_is_refused_in_one_line() -> None:
     done = CliRunner().invoke(app, ["play", "tiny", "--episodes", "3", "--set", "rate=abc"])
     assert done.exit_code == 1
-    assert done.stderr == "error: 'ftpl': rate = 'abc'; it must be a number or 'adaptive'\n"
+    assert done.stderr == "error: 'ftpl': rate = 'abc'; it must be a number or 'adaptive' or 'theory'\n"

@@ -337,7 +337,7 @@ WRONG: list[tuple[str, str, str]] = [
     (
         game_of('instance = "server-farm"\nsteps = 40'),
         "games[1]",
-        "'second' has no runs; it fits nothing: 'second' with 'ftpl': these parameters are for episodes",
+        "'second' has no runs; it fits nothing: 'second' with 'ftpl': ftpl plays episodes, not one stream",
     ),
     (game_of(TINY + 'learners = "ftpl"'), "games[1].learners", '"ftpl"; it must be a list of labels'),
     (
@@ -404,7 +404,7 @@ WRONG: list[tuple[str, str, str]] = [
     (
         learner_of('name = "o-reps"\noracle = "lp"'),
         "learners[1].oracle",
-        "OccupancyProgram; o-reps does not use it; its options: projection, multiplier",
+        "lp; o-reps does not use it; its options: projection, multiplier",
     ),
     (game_of(TINY + 'comparator = { name = "lp", gap = -1 }'), "games[1].comparator.gap", "-1"),
     (f"checkpoints = 100001\n{SMALL}", "checkpoints", "100001; it must be a whole number, 2 .. 100000"),
@@ -829,3 +829,19 @@ def test_the_example_names_everything_that_it_promises() -> None:
     assert {game.delay != "none" for game in made.games.values()} == {True, False}
     for planned in made.first():
         arrange(planned.settings)
+
+
+def test_a_learner_that_tunes_itself_is_not_tried_with_multipliers() -> None:
+    learners = [
+        {"name": "ftpl-shared"},
+        {"name": "soft-leader"},
+        {"name": "soft-leader", "settings": {"rate": "theory"}},
+    ]
+    games = [{"instance": "tiny", "episodes": 5}]
+    read = Spec.from_dict({"games": games, "learners": learners, "tune": {"multipliers": [1, 4], "seeds": 1}})
+    tried = [run.settings.learner for run in read.first() if run.role is Role.TUNING]
+    assert [learner.name for learner in tried] == ["ftpl-shared"] * 2 + ["soft-leader"] * 2
+    assert all(learner.settings for learner in tried if learner.name == "soft-leader")
+    second = read.second(lambda run: 1.0)
+    assert second is not None
+    assert {run.learner for run in second} == {run.learner for run in read.first() if run.role is Role.TUNING}

@@ -328,3 +328,11 @@ def test_in_a_box_of_all_kernels_every_state_can_be_reached_for_certain() -> Non
         ),
         [[1, 1, 0]],
     )
+
+
+def test_bounds_of_certain_moves_are_at_most_1_despite_rounding() -> None:
+    rows = np.random.default_rng(0).dirichlet(np.ones(6), size=(6, 3))
+    kernel = Kernel.homogeneous(np.concatenate([rows, rows[:, :1]], axis=1) @ np.tile(np.eye(6)[0], (6, 1)), 5)
+    reach = reach_of(MarkovPolicies(kernel, 3))
+    for s in range(6):
+        assert (reach.bounds(Segment(np.full(5, s), np.zeros(5, np.int64))) <= 1.0).all()

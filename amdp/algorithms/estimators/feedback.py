@@ -12,7 +12,8 @@ class Weights(NamedTuple):
 
     values: Floats  # [m]; empty where losses need no weights
     trials: int = 0  # resampling trials that it took to find them
-    life: int = 0  # which of its own counts the learner noted: its life if it starts again, feedbacks so far, rounds
+    life: int = 0  # of a learner that starts again: which of its lives played the segment
+    played_at: int = 0  # how far the learner was when it played the segment, in units of its own
     oracle_calls: int = 0  # questions to a planning oracle that it took to find them
     occupancy: Floats | None = None  # [h, s, a], of the policy that was played; only where an adaptive rate needs it
 

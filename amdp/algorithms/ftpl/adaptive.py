@@ -40,7 +40,6 @@ from amdp.model.segments import Segment, Shape
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import PlanningOracle, Status, bind
 
-ADAPTIVE = "adaptive"  # a rate by name
 LEAST_LIMIT = 2_000  # of trials in a round: the theorem's grows with the rounds, and in the first cuts estimates short
 GAP_PLANS = 8  # leaders that measure a gap: fewer make rates that scatter, more cost as much as the trials
 
@@ -57,7 +56,9 @@ class AdaptiveLeader(PerturbedLeader):
     def gap(self, feedback: Bandit, plans: int) -> float:
         """An unbiased estimate of the gap of a feedback, from so many leaders with fresh noise."""
         above, paid = self._measured(feedback, np.random.default_rng([self.seed, self.arrived]), plans)
-        is_late = feedback.weights.life != self.arrived  # others came first: the sum is not the one that was played on
+        is_late = (
+            feedback.weights.played_at != self.arrived
+        )  # others came first: the sum is not the one that was played on
         return above + (float(feedback.losses.sum()) - paid if is_late else 0.0)
 
     def _measured(self, feedback: Bandit, rng: np.random.Generator, plans: int) -> tuple[float, float]:
@@ -123,7 +124,7 @@ class AdaptiveFtpl:
         """The weights of resampling with the limit of the round."""
         limit = self.limit or max(LEAST_LIMIT, resampling_limit(distribution.domain, distribution.rounds + 1))
         weights = self.resampling(limit).weigh(distribution, segment, rng)
-        return weights._replace(oracle_calls=weights.trials, life=distribution.arrived)
+        return weights._replace(oracle_calls=weights.trials, played_at=distribution.arrived)
 
     def learn(self, distribution: AdaptiveLeader, feedback: Feedback) -> AdaptiveLeader:
         """Add the estimate to the sum and its gap to those that the rate follows."""

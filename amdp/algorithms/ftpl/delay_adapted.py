@@ -57,13 +57,13 @@ class DelayAdaptedResampling:
         require_limit(self.limit)
 
     def weigh(self, distribution: RememberingLeader, segment: Segment, rng: np.random.Generator) -> Weights:
-        """The count if the feedback came at once; `life` keeps the number of the round."""
-        return self._counted(distribution, segment, distribution.rounds)._replace(life=distribution.rounds)
+        """The count if the feedback came at once; `played_at` keeps the number of the round."""
+        return self._counted(distribution, segment, distribution.rounds)._replace(played_at=distribution.rounds)
 
     def add(self, total: Floats, feedback: Bandit, distribution: RememberingLeader) -> Floats:
         """Weight times loss, with the smaller count. The trials made here are not reported as the round's."""
         then, segment = feedback.weights, feedback.segment
-        now = self._counted(distribution, segment, then.life)
+        now = self._counted(distribution, segment, then.played_at)
         smaller = then._replace(values=np.minimum(then.values, now.values))
         return added(total, Bandit(segment, smaller, feedback.losses))
 

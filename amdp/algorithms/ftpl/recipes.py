@@ -10,13 +10,14 @@ from amdp.algorithms.estimators.resampling import (
     SharedResampling,
     SharedScaledResampling,
 )
-from amdp.algorithms.ftpl.adaptive import ADAPTIVE, AdaptiveFtpl
+from amdp.algorithms.ftpl.adaptive import AdaptiveFtpl
 from amdp.algorithms.ftpl.perturbations import Exponential, Gaussian, Gumbel, Laplace, Perturbation
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl, follow_the_perturbed_leader
+from amdp.algorithms.rates import ADAPTIVE, THEORY
 from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
 
-FtplRate = float | Literal["adaptive"] | None  # None: as the theorems say
+FtplRate = float | Literal["adaptive", "theory"] | None  # None: as theory says
 NOISES: dict[str, type[Perturbation]] = {
     "laplace": Laplace,
     "exponential": Exponential,
@@ -33,21 +34,21 @@ def ftpl(task: Task, *, rate: FtplRate = None, limit: int | None = None, perturb
 def ftpl_shared(
     task: Task, *, rate: FtplRate = None, limit: int | None = None, perturbation: str = "laplace"
 ) -> Learner[Any]:
-    """The same with trials that serve all steps at once: same bound, fewer oracle calls."""
+    """FTPL with trials that serve all steps at once: the bound of `ftpl`, fewer oracle calls."""
     return _ftpl(SharedResampling, task, rate, limit, perturbation)
 
 
 def ftpl_scaled(
     task: Task, *, rate: FtplRate = None, limit: int | None = None, perturbation: str = "laplace"
 ) -> Learner[Any]:
-    """The same with shared trials that are scaled by the reach of the states: same bound, fewest oracle calls."""
+    """FTPL with shared trials that are scaled by the reach of the states: the bound of `ftpl`, fewest oracle calls."""
     return _ftpl(SharedScaledResampling, task, rate, limit, perturbation)
 
 
 def ftpl_scaled_per_step(
     task: Task, *, rate: FtplRate = None, limit: int | None = None, perturbation: str = "laplace"
 ) -> Learner[Any]:
-    """The same with scaled trials, independent for each step."""
+    """FTPL with scaled trials, independent for each step: the bound of `ftpl`."""
     return _ftpl(ScaledResampling, task, rate, limit, perturbation)
 
 
@@ -74,11 +75,14 @@ def fpl(task: Task) -> Learner[Any]:
 def _ftpl(
     resampling: type[Resampling], task: Task, rate: float | str | None, limit: int | None, perturbation: str
 ) -> Learner[Any]:
+    task.episodes("ftpl-infinite")
     noise = _noise(perturbation)
-    if isinstance(rate, str):
-        if rate != ADAPTIVE:
-            raise InvalidInput(f"{rate!r}; it must be a number or 'adaptive'", "rate")
+    if rate == ADAPTIVE:
         return _adaptive(resampling, task, limit, perturbation)
+    if isinstance(rate, str):
+        if rate != THEORY:
+            raise InvalidInput(f"{rate!r}; it must be a number, 'adaptive' or 'theory'", "rate")
+        rate = None
     settings: dict[str, Any] = {"oracle": task.planning_oracle, "multiplier": task.multiplier}
     settings |= {"resampling": resampling, "rate": rate, "limit": limit, "perturbation": noise}
     return Ftpl.tuned(task.domain, task.rounds, task.total_delay, **settings)
@@ -87,8 +91,7 @@ def _ftpl(
 def _adaptive(resampling: type[Resampling], task: Task, limit: int | None, perturbation: str) -> AdaptiveFtpl:
     if NOISES[perturbation] is not Laplace:
         raise InvalidInput(f"{perturbation!r}; an adaptive rate is derived for 'laplace' only", "perturbation")
-    if task.multiplier != 1.0:
-        raise InvalidInput(f"{task.multiplier:g}; an adaptive rate has nothing to multiply", "multiplier")
+    task.require_no_multiplier()
     return AdaptiveFtpl.tuned_by_itself(task.domain, resampling, oracle=task.planning_oracle, limit=limit)
 
 

@@ -108,7 +108,9 @@ class TiltedMeasure:
     def potential(self) -> float:
         """`<q, total> + (1/rate) sum q ln q`, the least over the measures `q`, for a flat prior and a rate above 0."""
         pairs = self.occupancy
-        return float(np.vdot(pairs, self.total)) - entropy(self.projection) / self.rate.value
+        rate = self.rate.value
+        spread = entropy(self.projection) / rate if rate > 0.0 else 0.0  # rate 0: there is one measure only
+        return float(np.vdot(pairs, self.total)) - spread
 
     @property
     def occupancy(self) -> Floats:

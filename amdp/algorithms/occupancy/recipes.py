@@ -49,11 +49,11 @@ def o_reps_adaptive(task: Task) -> RegularizedLeader:
     `H ln(SA)`. Regret over a kernel `2H + first + 2H sqrt(SAK ln SA)` [derived]; over a box, and with delays, it is an
     experiment.
     """
-    if task.multiplier != 1.0:
-        raise InvalidInput(f"{task.multiplier:g}; a rate that tunes itself has nothing to multiply", "multiplier")
+    task.episodes("hedge-infinite or mdp-exp3")
+    task.require_no_multiplier()
     projector = bind_projection(task.projection_oracle, task.domain)
     flattest = projector.project(np.zeros(projector.point_shape))
-    return RegularizedLeader(AdaptiveRate(entropy(flattest)), ImportanceWeighting(), task.projection_oracle)
+    return RegularizedLeader(AdaptiveRate(max(0.0, entropy(flattest))), ImportanceWeighting(), task.projection_oracle)
 
 
 def uob_reps(task: Task, *, delta: float | None = None) -> MirrorDescent:
