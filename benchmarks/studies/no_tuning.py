@@ -10,7 +10,7 @@ Left out for their running time or as near relatives: grid, inventory, queue, ra
 
 Draws docs/figures/no-tuning.svg, prints its tables and writes them to FOLDER/no-tuning.md:
 
-python -m benchmarks.studies.no_tuning FOLDER [--workers 2] [--seeds-long 20] [--quick]
+python -m benchmarks.studies.no_tuning FOLDER [--workers 2] [--seeds-long 20] [--still] [--quick]
 """
 
 from argparse import ArgumentParser
@@ -370,9 +370,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("folder", type=Path, help="where every run leaves a file; runs that have one are not repeated")
     parser.add_argument("--workers", type=int, default=2, help="processes that play")
     parser.add_argument("--seeds-long", type=int, default=SEEDS, help=f"seeds of the games of {LONG:,} rounds")
+    parser.add_argument("--still", action="store_true", help="leave out the losses that change")
     parser.add_argument("--quick", action="store_true", help="seconds instead of hours; the figure goes to the folder")
     asked = parser.parse_args(arguments)
     sizes = QUICK if asked.quick else full_sizes(asked.seeds_long)
+    if asked.still:
+        sizes = sizes._replace(changing=())
     with _workers(asked.quick, asked.workers) as workers:
         results = gathered(runs(sizes), asked.folder, workers)
     of = partial(cell, results, sizes=sizes)
