@@ -301,6 +301,27 @@ def test_feedback_that_comes_after_the_sum_has_changed_adds_what_was_paid_less_w
     assert case.state.gap(late, 6) == above + (float(told.losses.sum()) - paid)
 
 
+def test_feedback_is_late_if_and_only_if_its_round_was_played_on_another_sum() -> None:
+    """Three rounds are played before anything arrives: the first feedback finds the sum as it was, the others not."""
+    rng = np.random.default_rng(14)
+    kernel = random_kernel("dense", (3, 3, 2), rng)
+    domain, learner = MarkovPolicies(kernel, 1), tuned(MarkovPolicies(kernel, 1))
+    state, waiting = learner.start(domain, rng), list[tuple[Floats, Bandit]]()
+    for _ in range(3):
+        segment = kernel.walk(state.draw(rng), 1, rng.random((3, 2)))
+        told = Bandit.reveal(rng.random((3, 3, 2)), segment, learner.weigh(state, segment, rng))
+        waiting.append((state.total, told))
+        state = learner.observe(state, segment)
+    for k, (played_on, told) in enumerate(waiting):
+        above, paid = state._measured(told, np.random.default_rng([state.seed, k]), learner.plans)
+        is_late = not np.array_equal(state.total, played_on)
+        assert is_late == (k > 0)
+        late = float(told.losses.sum()) - paid if is_late else 0.0
+        after = learner.learn(state, told)
+        assert after.rate.total - state.rate.total == pytest.approx(above + late, abs=1e-12)
+        state = after
+
+
 def test_the_sum_of_the_gaps_may_fall_with_delays_but_rates_never_rise() -> None:
     domain = MarkovPolicies(Kernel(np.ones((1, 1, 2, 1))), 0)
     state = tuned(domain).start(domain, np.random.default_rng(1))

@@ -12,7 +12,7 @@ import amdp
 from amdp import InvalidInput, Kernel, MarkovPolicies, Segment, instances
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.feedback import FullInformation
-from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImportanceWeighting
+from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.named import tunes_itself
 from amdp.algorithms.occupancy.measures import MirrorDescent, RegularizedLeader
 from amdp.algorithms.occupancy.recipes import o_reps_adaptive
@@ -148,6 +148,19 @@ def test_a_leader_with_a_number_is_one_with_a_fixed_rate_to_the_bit() -> None:
             state = leader.learn(leader.observe(state, nowhere), FullInformation(nowhere, weights, table))
         policies.append(state.draw(rng))
     assert np.array_equal(policies[0], policies[1])
+
+
+@pytest.mark.parametrize("actions", [1, 2])
+def test_bounds_of_adaptive_leaders_are_twice_the_gaps_at_the_range_of_the_entropy(actions: int) -> None:
+    # The entropy of a measure of H steps over S states and A actions is at most H ln SA: with one action, too.
+    domain = MarkovPolicies(random_kernel("dense", (3, 3, actions), np.random.default_rng(9)))
+    rate, pairs = AdaptiveRate(1.0, first=0.5), 3 * actions
+    full = RegularizedLeader(rate, WholeTable()).bound(domain, 100)
+    implicit = RegularizedLeader(rate, ImplicitExploration(0.02)).bound(domain, 100)
+    assert full is not None
+    assert implicit is not None
+    assert full.total == pytest.approx(6 + 0.5 + 6 * np.sqrt(100 * log(pairs)))
+    assert implicit.total == pytest.approx(6 + 0.5 + 6 * np.sqrt(pairs * 100 * log(pairs)) + 0.02 * 3 * pairs * 100)
 
 
 def test_mirror_descent_takes_numbers_only_and_bounds_say_what_is_proved() -> None:

@@ -14,7 +14,7 @@ from worlds import box_around, random_kernel, seeds
 
 from amdp import BernsteinBox, InvalidInput, Kernel, MarkovPolicies, Radius, StationaryPolicies, instances, losses
 from amdp.algorithms import bounds
-from amdp.algorithms.bounds import Bound
+from amdp.algorithms.bounds import AdaptiveBound, Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable
 from amdp.algorithms.estimators.feedback import Bandit, Weights
 from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
@@ -367,6 +367,10 @@ def test_implicit_exploration_adds_its_bias() -> None:
     bound = SoftLeader(0.1, ImplicitExploration(0.02)).bound(KNOWN, 50)
     assert isinstance(bound, Bound)
     assert bound.bias == pytest.approx(0.02 * 3 * 4 * 50)
+    adaptive = SoftLeader(AdaptiveRate(2.0, first=0.5), ImplicitExploration(0.02)).bound(KNOWN, 50)
+    assert isinstance(adaptive, AdaptiveBound)
+    assert adaptive.bias == bound.bias
+    assert adaptive.first == 0.5
 
 
 def test_what_it_cannot_play_is_refused() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 from worlds import KINDS, World, all_policies, box_around, box_worlds, kernel_worlds, plain_values, random_kernel
 
-import amdp
+import amdp.model.reach
 from amdp import BernsteinBox, Kernel, MarkovPolicies, Radius, Segment, SparseKernel, StationaryPolicies, one_hot
 from amdp.algorithms.estimators.scaled_trials import scaled_bounds
 from amdp.arrays import Actions, Floats
@@ -72,6 +72,18 @@ def test_the_reach_is_the_greatest_chance_of_all_deterministic_policies(world: W
     assert isinstance(kernel, SingleKernel)
     best = visits(kernel, all_policies(kernel.shape), initial).max(axis=0)
     assert_allclose(reach(kernel, initial), best, atol=ROUNDING)
+
+
+@pytest.mark.parametrize("kind", ["dense", "homogeneous"])
+def test_the_reach_is_the_same_however_many_targets_are_held_together(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shape = (4, 5, 2)
+    kernel = random_kernel(kind, shape, np.random.default_rng(12))
+    together = reach(kernel, 1)
+    for targets in (1, 2, 4):
+        monkeypatch.setattr(amdp.model.reach, "BATCH_NUMBERS", targets * shape[1] * shape[2])
+        assert_allclose(reach(kernel, 1), together, atol=ROUNDING)
 
 
 def _optimum(domain: MarkovPolicies, h: int, s: int) -> float:
@@ -191,6 +203,22 @@ def test_the_mean_of_two_step_chances_over_all_paths_is_the_occupancy() -> None:
                 segment = Segment(states, actions[policy, np.arange(shape[0]), states].astype(np.int64))
                 mean = _over_paths(kernel.dense().p, trials, actions[policy], segment)
                 assert_allclose(mean, exact[policy][segment.places], atol=ROUNDING)
+
+
+@pytest.mark.parametrize("kind", ["dense", "homogeneous"])
+def test_the_path_of_a_trial_is_decided_by_its_own_numbers(kind: str) -> None:
+    """Trials are independent: each has the chances that it has alone, and others for other numbers."""
+    rng = np.random.default_rng(13)
+    shape = (6, 4, 2)
+    trials = TwoStepReach(random_kernel(kind, shape, rng).dense(), 1)
+    actions = np.repeat(some_policies(1, shape, rng), 12, axis=0)  # one policy: only the paths differ
+    states = rng.integers(shape[1], size=shape[0])
+    segment = Segment(states, actions[0, np.arange(shape[0]), states].astype(np.int64))
+    uniforms = rng.random((12, trials.path_numbers(segment)))
+    together = chances_of(trials, actions, segment, uniforms)
+    alone = [chances_of(trials, actions[i : i + 1], segment, uniforms[i : i + 1])[0] for i in range(12)]
+    assert_array_equal(together, alone)
+    assert (together[:, 3:].std(axis=0) > 0.0).all()  # from step 3 on a state is drawn
 
 
 def _over_paths(p: Floats, trials: TwoStepReach, policy: Actions, segment: Segment) -> Floats:

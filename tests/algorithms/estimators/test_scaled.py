@@ -34,6 +34,7 @@ from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import Regret, measure
 from amdp.game.seeding import Streams
 from amdp.instances import Instance
+from amdp.kernels.sweeps import LANES
 from amdp.model.domains import Domain
 from amdp.model.reach import BATCH, BoxReach, Reach, StationaryReach, reach, reach_of
 from amdp.model.segments import Shape
@@ -251,6 +252,16 @@ def test_compiled_weights_are_those_through_an_oracle(kind: str, shape: Shape, f
         assert pair[0].trials == pair[1].trials
         assert (pair[0].values > 0.0).all()
         assert (pair[0].values <= limit * (1.0 + 1e-12)).all()
+
+
+def test_trials_of_more_steps_than_a_sweep_carries_side_by_side_are_those_through_an_oracle() -> None:
+    """Each step has a trial of its own, so that there are two groups: the second starts from nothing as well."""
+    shape = (LANES + 8, 6, 3)
+    quick, slow, segment = leaders("sparse", shape, Checked(oracle("dp")), initial=1)
+    for limit, seed in product((3, 30), range(20)):
+        pair = [weighed(each, "per_step", segment, limit, seed) for each in (quick, slow)]
+        assert_array_equal(pair[0].values, pair[1].values)
+        assert pair[0].trials == pair[1].trials >= shape[0]
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse"])
