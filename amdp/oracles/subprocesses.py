@@ -13,8 +13,8 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from math import inf
 from queue import SimpleQueue
 from threading import TIMEOUT_MAX, Thread, Timer
@@ -50,18 +50,17 @@ class Process:
         inlet, outlet = self._running.stdin, self._running.stdout
         assert inlet is not None
         assert outlet is not None
-        try:
+        with _as_ended():
             pickle.dump((work, given), inlet)
             inlet.flush()
-            while True:
+        while True:
+            with _as_ended():
                 kind, content = pickle.load(outlet)
-                if kind == DONE:
-                    return content
-                if kind == FAILED:
-                    raise content
-                tell(*content)
-        except (EOFError, BrokenPipeError, pickle.UnpicklingError) as problem:
-            raise SubprocessEnded from problem
+            if kind == DONE:
+                return content
+            if kind == FAILED:
+                raise content
+            tell(*content)
 
     def end(self) -> None:
         """End the process and all that it started."""
@@ -75,6 +74,16 @@ class Process:
                 with suppress(OSError):
                     pipe.close()
         shutil.rmtree(self._folder, ignore_errors=True)
+
+
+@contextmanager
+def _as_ended() -> Iterator[None]:
+    """Turn what a pipe raises whose process has ended into `SubprocessEnded`."""
+    try:
+        yield
+    # ValueError: another thread ended the process, and closed the pipe in the middle of a call.
+    except (EOFError, BrokenPipeError, pickle.UnpicklingError, ValueError) as problem:
+        raise SubprocessEnded from problem
 
 
 def _end_group(leader: int) -> None:
