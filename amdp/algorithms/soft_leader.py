@@ -123,7 +123,7 @@ class SoftLeader:
         return self.estimator.feedback
 
     def start(self, domain: Domain, rng: np.random.Generator) -> SoftPolicy:
-        """The uniform policy."""
+        """The uniform policy: no losses have come yet."""
         require_soft_sweeps(domain)
         return SoftPolicy(domain, as_rate(self.rate), np.zeros(domain.shape))
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Column, Table
 
+from amdp.algorithms.named import tunes_itself
 from amdp.commands.screen import INTERRUPTED, Screen, Workers, clear_errors, complain, interruptible, leave, print_json
 from amdp.errors import AmdpError, InvalidInput
 from amdp.experiments import manifest
@@ -89,7 +90,8 @@ def _show(title: str, runs: list[Series], page: Path | None) -> None:
     regret = Column("final regret,\nmean [95 % interval]", no_wrap=True)
     table = Table("game", "learner", "tuned by", "runs", regret, title=title)
     for series in runs:
-        tuned_by = "grid" if series.role is Role.TUNED else "theory"
+        itself = tunes_itself(series.settings.name, series.settings.settings)
+        tuned_by = "grid" if series.role is Role.TUNED else "itself" if itself else "theory"
         table.add_row(series.game, series.learner, tuned_by, str(len(series.seeds)), interval(mean_of(series.final)))
     screen = Screen()
     screen.print(table)

@@ -35,7 +35,7 @@ BATCH = 32  # trials made together: as fast as larger batches, and fewer of them
 BATCH_FACTOR = 4.0  # no batch is longer than so many times the expected number of trials
 BOX_BATCH = 8  # the same over a box, where plans are made one by one
 BATCH_NUMBERS = 4_000_000  # perturbed costs over a long horizon are large: no batch holds more of them, if it can
-LOOK_BACK = 16  # steps over which the reach of a stream is followed: a longer look back lowers it little
+LOOK_BACK = 16  # steps over which the reach of a stream is followed back, from the state that is best for it
 
 
 def reach(dynamics: Dynamics, initial: int = 0) -> Floats:

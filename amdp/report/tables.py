@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from amdp.algorithms.named import tunes_itself
 from amdp.experiments.settings import Named
 from amdp.experiments.spec import Planned, Role
 from amdp.game.rounds import Timing
@@ -273,6 +274,8 @@ def tuning(series: Series, contest: Contest) -> str:
     multiplier = f"{TIMES} {series.settings.multiplier:g}"
     if series.role == Role.TUNED:
         return f"grid, {multiplier}"
+    if tunes_itself(series.settings.name, series.settings.settings):
+        return "itself"
     return "theory" if series.settings.multiplier == 1.0 else f"theory {multiplier}"
 
 

@@ -1,5 +1,6 @@
 """Whole games of Algorithms 1 and 3 to 6, played by the library beside the plain reference, round by round."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -164,7 +165,7 @@ def _episodes(
 
 
 @dataclass
-class _Game:
+class _Game(ABC):
     """One game, compared while it is played and measured."""
 
     comparison: Comparison
@@ -182,9 +183,9 @@ class _Game:
         self.comparison.add_equals("measure", regret.paid, np.cumsum(self.paid))
         self.comparison.add_equals("measure", regret.best, best)
 
+    @abstractmethod
     def recorded(self, played: Iterable[Round]) -> Iterator[Round]:
         """Pass the rounds on; the reference learns of each before the next one is played."""
-        raise NotImplementedError
 
     def compare_paths(self, path: Path, again: Path, table: Table, start: int = 0) -> None:
         """Two paths of one policy that begin at step `start`."""
