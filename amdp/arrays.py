@@ -140,7 +140,14 @@ def in_each_step(name: str, step: Floats, n_steps: int) -> Floats:
 
 def one_hot(actions: NDArray[np.integer], n_actions: int) -> Policies:
     """The deterministic policy `actions[..., s]` as chances `[..., s, a]`."""
-    return np.equal(np.asarray(actions)[..., None], np.arange(n_actions)).astype(np.float64)
+    policy: Policies = _identity(n_actions)[actions]
+    return policy
+
+
+@cache
+def _identity(n: int) -> Floats:
+    """The rows of the actions, and one of zeros for the action -1: none."""
+    return np.eye(n + 1, n)
 
 
 def step_major(n: int, shape: tuple[int, int, int]) -> Costs:

@@ -72,8 +72,7 @@ class SoftPolicy:
 
     def potential(self, total: Floats) -> float:
         """The soft value of another sum of losses at the initial state, at the same rate over the same dynamics."""
-        values = soft_sweep(_compiled(self.domain), total, self.rate.value).values
-        return float(values[0, self.domain.initial])
+        return kernels.soft.value(_compiled(self.domain).rows, total, self.rate.value, self.domain.initial)  # type: ignore[no-any-return]
 
     def draw(self, rng: np.random.Generator) -> Policies:
         return self.swept.policy

@@ -8,9 +8,35 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from amdp.kernels import entropy, noise, paths, policies, reach, search, soft, sweeps, switches, trials, walks
+    from amdp.kernels import (
+        entropy,
+        leaders,
+        noise,
+        paths,
+        policies,
+        reach,
+        search,
+        soft,
+        sweeps,
+        switches,
+        trials,
+        walks,
+    )
 
-__all__ = ["entropy", "noise", "paths", "policies", "reach", "search", "soft", "sweeps", "switches", "trials", "walks"]
+__all__ = [
+    "entropy",
+    "leaders",
+    "noise",
+    "paths",
+    "policies",
+    "reach",
+    "search",
+    "soft",
+    "sweeps",
+    "switches",
+    "trials",
+    "walks",
+]
 
 
 def __getattr__(name: str) -> ModuleType:

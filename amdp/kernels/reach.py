@@ -9,7 +9,7 @@ from numba.extending import overload
 
 from amdp.kernels.compiling import entry, inner
 from amdp.kernels.paths import _pick
-from amdp.kernels.rows import ForwardRows, IntervalRows, TwoStepRows
+from amdp.kernels.rows import IntervalRows, SparseRows, TwoStepRows
 from amdp.kernels.sweeps import expect, sort
 
 # Every operation as it is written: the loops are also part of `trials`, and both must round alike.
@@ -59,7 +59,7 @@ def reach_by_lag(rows, n_actions, n_states, initial, state, out):
 
 
 def visit_chances(rows, actions, n_actions, initial, start, states, chosen, wanted, uniforms, out):
-    """The chance `out[i, j]` that policy `i` of `[h, n, s]` is at the pair `j` steps after `start`; 0 if not `wanted`.
+    """The chance `out[i, j]` that policy `i` of `[h, s, n]` is at the pair `j` steps after `start`; 0 if not `wanted`.
 
     Over a box it is the greatest that a kernel allows. Over a dense kernel it is the chance given where the policy is
     two steps earlier, on a path that `uniforms[i]` decide: its mean over paths is the chance of the pair.
@@ -77,7 +77,7 @@ def _last_match(actions, i, start, states, chosen, wanted, matches):
     """Which pairs policy `i` would choose if it were in their states, and the last of them; -1 if there is none."""
     last = -1
     for j in range(states.size):
-        matches[j] = wanted[i, j] and actions[start + j, i, states[j]] == chosen[j]
+        matches[j] = wanted[i, j] and actions[start + j, states[j], i] == chosen[j]
         if matches[j]:
             last = j
     return last
@@ -96,22 +96,22 @@ def _two_step_chances(rows, actions, n_actions, initial, start, states, chosen, 
                 if h == 0:
                     out[i, j] = 1.0 if states[j] == initial else 0.0
                 elif h == 1:
-                    out[i, j] = rows.by_row[0, initial * n_actions + actions[0, i, initial], states[j]]
+                    out[i, j] = rows.by_row[0, initial * n_actions + actions[0, initial, i], states[j]]
                 else:
-                    first = rows.by_row[0 if homogeneous else h - 2, s * n_actions + actions[h - 2, i, s]]
+                    first = rows.by_row[0 if homogeneous else h - 2, s * n_actions + actions[h - 2, s, i]]
                     second = rows.by_next[0 if homogeneous else h - 1, states[j]]
                     total = 0.0
-                    for z in range(first.size):
-                        total += first[z] * second[z * n_actions + actions[h - 1, i, z]]
+                    for z in range(actions.shape[1]):
+                        total += first[z] * second[z * n_actions + actions[h - 1, z, i]]
                     out[i, j] = total
             if h >= 2 and h < start + last:
-                row = s * n_actions + actions[h - 2, i, s]
+                row = s * n_actions + actions[h - 2, s, i]
                 s = _pick(rows.cumulative[0 if homogeneous else h - 2, row], uniforms[i, h - 2])
 
 
 def _forward_chances(rows, actions, n_actions, initial, start, states, chosen, wanted, uniforms, out):
     matches = np.empty(states.size, np.bool_)
-    n_states = actions.shape[2]
+    n_states = actions.shape[1]
     now, later = np.zeros(n_states), np.zeros(n_states)
     busy, next_busy = np.empty(n_states, np.int64), np.empty(n_states, np.int64)  # states with a chance above 0
     for i in range(out.shape[0]):
@@ -131,7 +131,7 @@ def _forward_chances(rows, actions, n_actions, initial, start, states, chosen, w
                 now[s] = 0.0
                 if h == start + last:
                     continue
-                row = s * n_actions + actions[h, i, s]
+                row = s * n_actions + actions[h, s, i]
                 for k in range(starts[row], starts[row + 1]):
                     y = rows.successors[k]
                     added = chance * rows.chances[k]
@@ -147,7 +147,7 @@ def _forward_chances(rows, actions, n_actions, initial, start, states, chosen, w
 
 def _greatest_chances(rows, actions, n_actions, initial, start, states, chosen, wanted, uniforms, out):
     matches = np.empty(states.size, np.bool_)
-    n_states = actions.shape[2]
+    n_states = actions.shape[1]
     now, total, left = np.empty(n_states), np.empty(n_states), np.empty(n_states)
     keys, order, row = np.empty(n_states), np.arange(n_states), np.empty(n_states, np.int64)
     for i in range(out.shape[0]):
@@ -159,7 +159,7 @@ def _greatest_chances(rows, actions, n_actions, initial, start, states, chosen, 
             now[:] = 0.0
             now[states[j]] = 1.0
             for h in range(start + j - 1, -1, -1):
-                _greatest_of_chosen(rows, h, actions[h, i], n_actions, now, keys, order, row, left, total)
+                _greatest_of_chosen(rows, h, actions[h, :, i], n_actions, now, keys, order, row, left, total)
                 now, total = total, now
             out[i, j] = min(now[initial], 1.0)
 
@@ -187,7 +187,7 @@ def _greatest_of_chosen(rows, h, actions, n_actions, now, keys, order, row, left
 
 _VISIT_CHANCES = {
     TwoStepRows: _two_step_chances,
-    ForwardRows: _forward_chances,
+    SparseRows: _forward_chances,
     IntervalRows: _greatest_chances,
 }
 

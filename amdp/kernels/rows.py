@@ -26,22 +26,25 @@ class SparseRows(NamedTuple):
     chances: Floats
 
 
+class FullRows(NamedTuple):
+    """One kernel, row by row; zeros make the length of a row a multiple of four."""
+
+    chances: Floats  # [D, s*a, y]
+
+
+class ReachedStates(NamedTuple):
+    """The states that can be reached in each step."""
+
+    first: NDArray[np.int64]  # [h + 1], where those of a step begin
+    states: NDArray[np.int64]
+
+
 class TwoStepRows(NamedTuple):
     """One kernel, laid out for paths whose last two steps are summed over instead of drawn."""
 
     cumulative: Floats  # [D, s*a, y]
-    by_row: Floats  # [D, s*a, y], the chances themselves
+    by_row: Floats  # [D, s*a, y], the chances themselves; perhaps with zeros at the end
     by_next: Floats  # [D, y, s*a]
-
-
-class ForwardRows(NamedTuple):
-    """One kernel by its non-zero entries, and the states that can be reached in each step."""
-
-    starts: NDArray[np.int64]  # [D, s*a + 1], into the two below
-    successors: NDArray[np.int32]
-    chances: Floats
-    first: NDArray[np.int64]  # [h + 1], where the states of a step begin in `reached`
-    reached: NDArray[np.int64]
 
 
 class IntervalRows(NamedTuple):
@@ -53,6 +56,7 @@ class IntervalRows(NamedTuple):
 
 
 Rows = DenseRows | SparseRows | IntervalRows
+LeaderRows = FullRows | SparseRows | IntervalRows
 
 
 class BoxRows(NamedTuple):

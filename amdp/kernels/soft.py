@@ -43,10 +43,29 @@ def sweep(rows, total, rate, policy, values):
     for h in range(steps - 1, -1, -1):
         if h < steps - 1:
             expect(rows, h, values[h + 1], order, later)
-        now, chances = total[h].reshape(-1), policy[h].reshape(-1)
-        _above_least(now, later, rate, chances, values[h], n_actions)
-        _exponentiate(chances, scratch)
-        _normalize(now, later, rate, chances, values[h], n_actions)
+        _choose(total[h].reshape(-1), later, rate, policy[h].reshape(-1), values[h], n_actions, scratch)
+
+
+@_entry
+def value(rows, total, rate, initial):
+    """The value of `sweep` at the initial state alone."""
+    steps, states, n_actions = total.shape
+    order = np.arange(states)
+    later, chances, scratch = np.zeros(states * n_actions), np.empty(states * n_actions), np.empty(states * n_actions)
+    values = np.empty(states)
+    for h in range(steps - 1, -1, -1):
+        if h < steps - 1:
+            expect(rows, h, values, order, later)
+        _choose(total[h].reshape(-1), later, rate, chances, values, n_actions, scratch)
+    return values[initial]
+
+
+@_inner
+def _choose(now, later, rate, chances, values, n_actions, scratch):
+    """The chances of the actions `[s*a]` and the soft minima `[s]` of one step."""
+    _above_least(now, later, rate, chances, values, n_actions)
+    _exponentiate(chances, scratch)
+    _normalize(now, later, rate, chances, values, n_actions)
 
 
 @_inner

@@ -17,6 +17,7 @@ ROW_TILE = 512  # rows that it carries with them: both sides of the turn stay in
 LINE_PADDING = 8  # unused entries a line: lengths that are powers of two crowd into few sets of the cache
 ACTION_BLOCK = 256  # positions whose chosen actions wait as floats: an integer store inside stops vectorization
 TIE_TOLERANCE = 1e-13  # relative to the least cost to come: actions that differ from it by less differ by rounding
+SMALL = 4096  # entries of a matrix that is multiplied without the linear algebra library
 BOX_ROWS = 64  # rows of a box whose budgets are spent side by side
 
 # No reassociation: a sum is taken in one order, whatever the compiler makes of the loop around it.
@@ -158,7 +159,20 @@ def _expect(rows, h, values, order, out):
 
 
 def _expect_dense(rows, h, values, order, out):
-    multiply(values, rows.chances[h if rows.chances.shape[0] > 1 else 0], out)
+    _expect_one(values, rows.chances[h if rows.chances.shape[0] > 1 else 0], out)
+
+
+@_inner
+def _expect_one(values, chances, out):
+    """`values @ chances`; small ones by a loop, since a call of the library takes longer."""
+    if chances.size > SMALL:
+        multiply(values, chances, out)
+        return
+    out[:] = 0.0
+    for y in range(values.size):
+        value, row = values[y], chances[y]
+        for j in range(out.size):
+            out[j] += value * row[j]
 
 
 def _expect_sparse(rows, h, values, order, out):
@@ -207,7 +221,7 @@ def _cheapest_dense(rows, costs, by_step, actions, values):
         if h < steps - 1:
             chances = rows.chances[h if rows.chances.shape[0] > 1 else 0]
             if n == 1:
-                multiply(values[h + 1, 0], chances, later[0])
+                _expect_one(values[h + 1, 0], chances, later[0])
             else:
                 multiply(values[h + 1], chances, later)
         now = _gather(costs, h, n, by_step, buffer)
@@ -270,114 +284,6 @@ def _expect_lanes(rows, h, first, last, values, by_row, out):
     for b in range(lanes):
         for j in range(last - first):
             out[b, j] = by_row[j, b]
-
-
-def cheapest_reached(rows, reach, initial, costs, actions, values):
-    """`cheapest` for costs `[h, n, s, a]` at the states that can be reached; those of others are left as they are.
-
-    Returns whether all costs that were read are finite.
-    """
-    raise NotImplementedError("compiled code only")
-
-
-@overload(cheapest_reached)
-def _cheapest_reached(rows, reach, initial, costs, actions, values):
-    return _CHEAPEST_REACHED[rows.instance_class]
-
-
-def _cheapest_reached_dense(rows, reach, initial, costs, actions, values):
-    """All states of all steps but the first, which has one."""
-    steps, n, _ = values.shape
-    n_actions = costs.shape[3]
-    later = np.zeros(n * n_actions)
-    now = np.empty(n * n_actions)
-    value = np.empty(n)
-    action = np.empty(n, np.int32)
-    if steps > 1:
-        onward = DenseRows(rows.chances[1:] if rows.chances.shape[0] > 1 else rows.chances)
-        cheapest(onward, costs[1:], True, actions[1:], values[1:])
-        row = np.ascontiguousarray(rows.chances[0][:, initial * n_actions : (initial + 1) * n_actions])
-        multiply(values[1], row, later.reshape(n, n_actions))
-    for i in range(n):
-        for a in range(n_actions):
-            now[i * n_actions + a] = costs[0, i, initial, a]
-    _choose(later, now, value, action, n_actions)
-    probe = 0.0
-    for i in range(n):
-        values[0, i, initial] = value[i]
-        actions[0, i, initial] = action[i]
-        probe += 0.0 * value[i]
-    for h in range(1, min(2, steps)):  # full rows carry NaN back to the second step
-        for later_value in values[h].flat:
-            probe += 0.0 * later_value
-    return probe == 0.0
-
-
-def _cheapest_reached_sparse(rows, reach, initial, costs, actions, values):
-    """In steps with few states, one state after the other."""
-    steps, n, states = values.shape
-    n_actions = costs.shape[3]
-    groups = (n + LANES - 1) // LANES
-    lanes = (n + groups - 1) // groups
-    tile = max(1, ROW_TILE // n_actions)
-    old, new = np.zeros((states, lanes)), np.zeros((states, lanes))
-    by_row = np.zeros((tile * n_actions, lanes + LINE_PADDING))
-    later = np.zeros((lanes, tile * n_actions + LINE_PADDING))
-    probe = 0.0
-    for low in range(0, n, lanes):
-        high = min(n, low + lanes)
-        later[:] = 0.0
-        for h in range(steps - 1, -1, -1):
-            listed = reach.reached[reach.first[h] : reach.first[h + 1]]
-            if 2 * listed.size > states:
-                _sweep_tiles(rows, h, costs, True, low, high, old, new, by_row, later, actions, values)
-            else:
-                _sweep_listed(rows, h, listed, costs, low, high, old, new, by_row, actions, values)
-            for s in listed:
-                for b in range(high - low):
-                    probe += 0.0 * new[s, b]
-            old, new = new, old
-    return probe == 0.0
-
-
-@_inner
-def _sweep_listed(rows, h, listed, costs, low, high, old, new, by_row, actions, values):
-    """`_sweep_tiles` for some states only."""
-    steps = values.shape[0]
-    n_actions = costs.shape[3]
-    starts = rows.starts[h if rows.starts.shape[0] > 1 else 0]
-    later, now = np.zeros(n_actions), np.empty(n_actions)
-    value, action = np.empty(1), np.empty(1, np.int32)
-    for s in listed:
-        if h < steps - 1:
-            for a in range(n_actions):
-                total = by_row[a]
-                total[:] = 0.0
-                for k in range(starts[s * n_actions + a], starts[s * n_actions + a + 1]):
-                    source = old[rows.successors[k]]
-                    for b in range(high - low):
-                        total[b] += rows.chances[k] * source[b]
-        for i in range(low, high):
-            for a in range(n_actions):
-                now[a] = costs[h, i, s, a]
-                if h < steps - 1:
-                    later[a] = by_row[a, i - low]
-            _choose(later, now, value, action, n_actions)
-            values[h, i, s] = value[0]
-            actions[h, i, s] = action[0]
-            new[s, i - low] = value[0]
-
-
-def _cheapest_reached_interval(rows, reach, initial, costs, actions, values):
-    cheapest(rows, costs, True, actions, values)
-    return _sound(rows, values)
-
-
-_CHEAPEST_REACHED = {
-    DenseRows: _cheapest_reached_dense,
-    SparseRows: _cheapest_reached_sparse,
-    IntervalRows: _cheapest_reached_interval,
-}
 
 
 def _cheapest_interval(rows, costs, by_step, actions, values):

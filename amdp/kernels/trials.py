@@ -6,10 +6,12 @@ Nothing here returns to Python before every count is found, which is what makes 
 import numpy as np
 
 from amdp.kernels.compiling import entry, inner
+from amdp.kernels.layout import WIDTH
+from amdp.kernels.leaders import find_leaders
 from amdp.kernels.noise import add_laplace, fill_uniform
 from amdp.kernels.paths import meets, meets_all
 from amdp.kernels.reach import visit_chances
-from amdp.kernels.sweeps import _sound, cheapest, cheapest_reached
+from amdp.kernels.sweeps import _sound, cheapest
 
 FORBIDDEN = 1e300  # a cost that no plan pays; sums over actions stay finite
 
@@ -18,34 +20,29 @@ _inner = inner()
 
 
 @_entry
-def leaders(rows, noise, scale, center, actions):
-    """Cheapest policies `[h, n, s]` for `center` `[h, s, a]` plus Laplace noise; whether all costs were finite."""
-    steps, n, states = actions.shape
-    costs = np.empty(n * center.size)
-    values = np.empty(n * steps * states)
-    return _leaders(rows, noise, scale, center, actions, costs, values)
-
-
-@_inner
-def _leaders(rows, noise, scale, center, actions, cost_space, value_space):
-    steps, n, states = actions.shape
-    n_actions = center.shape[2]
-    costs = cost_space[: n * center.size].reshape(steps, n, states, n_actions)
-    values = value_space[: n * steps * states].reshape(steps, n, states)
-    add_laplace(noise, scale, center.reshape(steps, -1), costs.reshape(steps, n, -1))
+def leader(rows, noise, scale, center, actions):
+    """The cheapest policy `[h, 1, s]` for `center` `[h, s, a]` plus Laplace noise; whether all costs were finite."""
+    steps, _, states = actions.shape
+    costs, values = np.empty((steps, 1, states, center.shape[2])), np.empty((steps, 1, states))
+    add_laplace(noise, scale, center.reshape(steps, -1), costs.reshape(steps, 1, -1))
     cheapest(rows, costs, True, actions, values)
     return _sound(rows, values)
 
 
+@_entry
+def leaders(rows, reached, noise, scale, center, n, actions):
+    """`n` such policies, `[h, s, n]`, with noise in the states that can be reached: see `amdp.kernels.leaders`."""
+    return find_leaders(rows, reached, noise, scale, center, n, actions)
+
+
 @_inner
-def _reached_leaders(rows, reach, noise, scale, center, initial, actions, cost_space, value_space):
-    """`_leaders`, of which only the actions in states that can be reached are asked for."""
-    steps, n, states = actions.shape
-    n_actions = center.shape[2]
-    costs = cost_space[: n * center.size].reshape(steps, n, states, n_actions)
-    values = value_space[: n * steps * states].reshape(steps, n, states)
-    add_laplace(noise, scale, center.reshape(steps, -1), costs.reshape(steps, n, -1))
-    return cheapest_reached(rows, reach, initial, costs, actions, values)
+def space_for(n, center):
+    """Room for the actions `[h, s, n]` of `n` leaders, for all batches: new memory would come with page faults.
+
+    Zeros, for the sake of the states that cannot be reached: no index is then out of bounds.
+    """
+    steps, states, _ = center.shape
+    return np.zeros((steps, states, (n + WIDTH - 1) // WIDTH * WIDTH), np.int32)
 
 
 @_entry
@@ -87,20 +84,17 @@ def force(costs, actions):
 
 
 @_entry
-def shared(rows, paths, noise, luck, scale, center, initial, start, states, chosen, limit, batch, counts):
+def shared(rows, reached, paths, noise, luck, scale, center, initial, start, states, chosen, limit, batch, counts):
     """Trials that serve all pairs at once, until each was met; their number, or -1 if a cost was not finite."""
-    steps, n_states, n_actions = center.shape
+    n_actions = center.shape[2]
     m = states.size
-    # Space for all batches, taken once: memory that is given back and taken anew comes with page faults.
-    costs, values = np.empty(batch * center.size), np.empty(batch * steps * n_states)
-    policies = np.empty(batch * steps * n_states, np.int32)
+    actions = space_for(batch, center)
     counts[:] = 0.0
     missing = m
     done = 0
     while missing > 0 and done < limit:
         n = min(batch, limit - done)
-        actions = policies[: n * steps * n_states].reshape(steps, n, n_states)
-        if not _leaders(rows, noise, scale, center, actions, costs, values):
+        if not find_leaders(rows, reached, noise, scale, center, n, actions):
             return -1
         uniforms = np.empty((n, start + m))
         fill_uniform(luck, uniforms)
@@ -119,21 +113,18 @@ def shared(rows, paths, noise, luck, scale, center, initial, start, states, chos
 
 
 @_entry
-def per_step(rows, paths, noise, luck, scale, center, initial, start, states, chosen, limit, batch, counts):
+def per_step(rows, reached, paths, noise, luck, scale, center, initial, start, states, chosen, limit, batch, counts):
     """Trials for each pair on its own; their number, or -1 if a cost was not finite."""
-    steps, n_states, n_actions = center.shape
+    n_actions = center.shape[2]
     m = states.size
-    most = max(batch, m)
-    costs, values = np.empty(most * center.size), np.empty(most * steps * n_states)
-    policies = np.empty(most * steps * n_states, np.int32)
+    actions = space_for(max(batch, m), center)
     waiting = np.arange(m)
     done = 0
     trials = 0
     while waiting.size > 0 and done < limit:
         each = min(max(1, batch // waiting.size), limit - done)
         n = each * waiting.size
-        actions = policies[: n * steps * n_states].reshape(steps, n, n_states)
-        if not _leaders(rows, noise, scale, center, actions, costs, values):
+        if not find_leaders(rows, reached, noise, scale, center, n, actions):
             return -1
         uniforms = np.empty((n, start + m))
         fill_uniform(luck, uniforms)
@@ -174,18 +165,31 @@ def weigh_batch(chances, scale, count, weight):
 
 @_entry
 def scaled_shared(
-    rows, reach, noise, luck, scale, center, initial, start, states, chosen, bounds, limits, batches, path, weights
+    rows,
+    reached,
+    reach,
+    noise,
+    luck,
+    scale,
+    center,
+    initial,
+    start,
+    states,
+    chosen,
+    bounds,
+    limits,
+    batches,
+    path,
+    weights,
 ):
     """Scaled trials that serve all pairs at once; their number, or -1 if a cost was not finite.
 
     `bounds[m]` are the suprema `c` of the chances, `limits[m]` the numbers `N`, `batches[m]` the most that a pair asks
     for in a batch; a path takes `path` random numbers.
     """
-    steps, n_states, n_actions = center.shape
+    n_actions = center.shape[2]
     m = states.size
-    batch = batches.max()
-    costs, values = np.empty(batch * center.size), np.empty(batch * steps * n_states)
-    policies = np.empty(batch * steps * n_states, np.int32)
+    actions = space_for(batches.max(), center)
     weights[:] = 0.0
     is_open = np.ones(m, np.bool_)
     coins = np.empty(m)
@@ -194,8 +198,7 @@ def scaled_shared(
         n = shared_batch(is_open, limits, done, batches)
         if n == 0:
             return done
-        actions = policies[: n * steps * n_states].reshape(steps, n, n_states)
-        if not _reached_leaders(rows, reach, noise, scale, center, initial, actions, costs, values):
+        if not find_leaders(rows, reached, noise, scale, center, n, actions):
             return -1
         uniforms = np.empty((n, path))
         fill_uniform(luck, uniforms)
@@ -235,15 +238,29 @@ def weigh_shared(chances, bounds, limits, done, coins, is_open, weights):
 
 @_entry
 def scaled_per_step(
-    rows, reach, noise, luck, scale, center, initial, start, states, chosen, bounds, limits, batches, path, weights
+    rows,
+    reached,
+    reach,
+    noise,
+    luck,
+    scale,
+    center,
+    initial,
+    start,
+    states,
+    chosen,
+    bounds,
+    limits,
+    batches,
+    path,
+    weights,
 ):
     """Scaled trials for each pair on its own; their number, or -1 if a cost was not finite."""
-    steps, n_states, n_actions = center.shape
+    n_actions = center.shape[2]
     m = states.size
     batch = batches.max()
     most = max(batch, m)
-    costs, values = np.empty(most * center.size), np.empty(most * steps * n_states)
-    policies = np.empty(most * steps * n_states, np.int32)
+    actions = space_for(most, center)
     weights[:] = 0.0
     is_open = np.ones(m, np.bool_)
     owner = np.empty(most, np.int64)
@@ -254,8 +271,7 @@ def scaled_per_step(
         each, n = per_step_batch(is_open, limits, done, batch, owner)
         if n == 0:
             return trials
-        actions = policies[: n * steps * n_states].reshape(steps, n, n_states)
-        if not _reached_leaders(rows, reach, noise, scale, center, initial, actions, costs, values):
+        if not find_leaders(rows, reached, noise, scale, center, n, actions):
             return -1
         uniforms = np.empty((n, path))
         fill_uniform(luck, uniforms)

@@ -130,6 +130,10 @@ class BernsteinBox(CompiledDynamics, ConfidenceSet):
             next_state_first(self.lower), next_state_first(self.upper - self.lower), budget.reshape(len(budget), -1)
         )
 
+    @property
+    def leader_rows(self) -> IntervalRows:
+        return self.rows
+
     def contains(self, kernel: SingleKernel, tolerance: float = 1e-12) -> bool:
         """Whether `kernel` lies in the box, at every step that has a successor."""
         if kernel.shape != self.shape:

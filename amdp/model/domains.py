@@ -1,10 +1,14 @@
 """Domains: the policies that an oracle may choose from, over given dynamics."""
 
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 from typing import Protocol, runtime_checkable
 
-from amdp.arrays import require_index
+import numpy as np
+
+from amdp.arrays import Bools, require_index
 from amdp.errors import InvalidInput
+from amdp.kernels.rows import ReachedStates
 from amdp.model.dynamics import Dynamics
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
@@ -25,6 +29,13 @@ class MarkovPolicies:
         """Steps, states, actions."""
         return self.dynamics.shape
 
+    @cached_property
+    def reached(self) -> ReachedStates:
+        """The states that a policy can be in at each step; over a set of kernels, all."""
+        if isinstance(self.dynamics, SingleKernel):
+            return _listed(self.dynamics.reachable(self.initial))
+        return _all_states(self.shape)
+
 
 @dataclass(frozen=True, eq=False)
 class StationaryPolicies:
@@ -42,6 +53,11 @@ class StationaryPolicies:
     def shape(self) -> Shape:
         """Steps, states, actions."""
         return self.dynamics.shape
+
+    @property
+    def reached(self) -> ReachedStates:
+        """All states: a stationary policy is entered anywhere."""
+        return _all_states(self.shape)
 
 
 Domain = MarkovPolicies | StationaryPolicies
@@ -67,3 +83,13 @@ def _require_domain(dynamics: Dynamics, initial: int) -> None:
         raise InvalidInput(f"{type(dynamics).__name__} is not a kernel or a set of kernels; wrap the array: Kernel(p)")
     require_index("initial", initial, dynamics.shape[1])
     dynamics.require_closed(initial)
+
+
+@lru_cache(maxsize=64)
+def _all_states(shape: Shape) -> ReachedStates:
+    return _listed(np.ones(shape[:2], dtype=bool))
+
+
+def _listed(reached: Bools) -> ReachedStates:
+    steps, states = np.nonzero(reached)
+    return ReachedStates(np.searchsorted(steps, np.arange(len(reached) + 1)), states)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from amdp import kernels
 from amdp.arrays import Actions, Bools, Costs, Floats, Policies, Values, one_hot, require_finite, require_index
 from amdp.errors import InvalidInput
-from amdp.kernels.rows import Rows
+from amdp.kernels.rows import LeaderRows, Rows
 from amdp.model.segments import Pairs, Segment, Shape
 
 
@@ -67,6 +67,11 @@ class CompiledDynamics(Dynamics):
     @abstractmethod
     def rows(self) -> Rows:
         """The rows as the compiled sweeps read them."""
+
+    @property
+    @abstractmethod
+    def leader_rows(self) -> LeaderRows:
+        """The rows as sweeps of perturbed leaders read them: see `amdp.kernels.leaders`."""
 
     def least_expectation(self, h: int, values: Floats) -> Floats:
         steps, states, actions = self.shape

@@ -16,13 +16,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import prod
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amdp import kernels
 from amdp.arrays import Actions, Bools, Floats, one_hot, require_index
-from amdp.kernels.rows import ForwardRows, IntervalRows, TwoStepRows
+from amdp.kernels.rows import IntervalRows, SparseRows, TwoStepRows
 from amdp.kernels.threads import multiply
 from amdp.model.chains import stationary_visits
 from amdp.model.confidence import BernsteinBox
@@ -65,6 +66,22 @@ def _backwards(dynamics: Dynamics, step: int, targets: slice) -> Iterator[Floats
         yield chances
 
 
+class Scaled(NamedTuple):
+    """Bounds `c` that are multiples of `1 / limit`, and `N = c * limit`.
+
+    A pair that was visited has a bound above 0, but for rounding: it has one trial at least.
+    """
+
+    bounds: Floats
+    limits: NDArray[np.int64]
+
+    @classmethod
+    def to(cls, limit: int, bounds: Floats) -> Self:
+        """Round up."""
+        limits = np.maximum(1, np.ceil(bounds * limit)).astype(np.int64)
+        return cls(limits / limit, limits)
+
+
 class Reach(ABC):
     """What scaled resampling asks of the dynamics."""
 
@@ -79,6 +96,10 @@ class Reach(ABC):
     @abstractmethod
     def bounds(self, segment: Segment) -> Floats:
         """What no chance of a trial exceeds, `[m]`, for each pair of a segment."""
+
+    def scaled(self, segment: Segment, limit: int) -> "Scaled":
+        """These bounds rounded up to multiples of `1 / limit`, and the limits of the pairs' trials."""
+        return Scaled.to(limit, self.bounds(segment))
 
     @abstractmethod
     def chances(self, actions: Actions, segment: Segment, wanted: Bools, uniforms: Floats) -> Floats:
@@ -98,11 +119,11 @@ class CompiledReach(Reach):
 
     @property
     @abstractmethod
-    def rows(self) -> TwoStepRows | ForwardRows | IntervalRows:
+    def rows(self) -> TwoStepRows | SparseRows | IntervalRows:
         """The rows as the loops read them."""
 
     def chances(self, actions: Actions, segment: Segment, wanted: Bools, uniforms: Floats) -> Floats:
-        by_step = np.ascontiguousarray(actions.swapaxes(0, 1), dtype=np.int32)
+        by_step = np.ascontiguousarray(actions.transpose(1, 2, 0), dtype=np.int32)
         pairs = self.initial, segment.start, segment.states, segment.actions
         out = np.empty(wanted.shape)
         kernels.reach.chances(self.rows, by_step, self.dynamics.shape[2], *pairs, wanted, uniforms, out)
@@ -128,9 +149,7 @@ class TwoStepReach(CompiledReach):
     @cached_property
     def rows(self) -> TwoStepRows:
         kernel = self.dynamics
-        distinct = kernel.p[:1] if kernel.is_homogeneous else kernel.p
-        by_row = np.array(distinct).reshape(len(distinct), -1, distinct.shape[3])
-        return TwoStepRows(kernel.paths.cumulative, by_row, kernel.rows.chances)
+        return TwoStepRows(kernel.paths.cumulative, kernel.leader_rows.chances, kernel.rows.chances)
 
     def path_numbers(self, segment: Segment) -> int:
         return segment.stop
@@ -146,6 +165,19 @@ class TwoStepReach(CompiledReach):
 
     def bounds(self, segment: Segment) -> Floats:
         return self._bounds[np.arange(segment.start, segment.stop), segment.states]
+
+    def scaled(self, segment: Segment, limit: int) -> Scaled:
+        at = np.arange(segment.start, segment.stop), segment.states
+        bounds, limits = self._scaled(limit)
+        return Scaled(bounds[at], limits[at])
+
+    def _scaled(self, limit: int) -> Scaled:
+        """All of them, `[h, s]`: most learners have one limit."""
+        last: tuple[int, Scaled] | None = vars(self).get("_last")
+        if last is None or last[0] != limit:
+            last = limit, Scaled.to(limit, self._bounds)
+            object.__setattr__(self, "_last", last)
+        return last[1]
 
     @cached_property
     def _bounds(self) -> Floats:
@@ -176,11 +208,9 @@ class ForwardReach(CompiledReach):
     def __post_init__(self) -> None:
         object.__setattr__(self, "_known", np.full(self.dynamics.shape[:2], np.nan))
 
-    @cached_property
-    def rows(self) -> ForwardRows:
-        steps, reached = np.nonzero(self.dynamics.reachable(self.initial))
-        first = np.searchsorted(steps, np.arange(self.dynamics.shape[0] + 1))
-        return ForwardRows(*self.dynamics.rows, first, reached)
+    @property
+    def rows(self) -> SparseRows:
+        return self.dynamics.rows
 
     def bounds(self, segment: Segment) -> Floats:
         """The reach, found when it is first asked for: all of them would take `S` sweeps."""

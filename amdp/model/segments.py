@@ -84,7 +84,10 @@ class Step(Segment):
 
 def _freeze_integers(owner: object, *names: str) -> None:
     """Turn the named fields into int64 arrays of one axis and one length, or refuse them."""
-    arrays = [np.asarray(getattr(owner, name)) for name in names]
+    given = [getattr(owner, name) for name in names]
+    if all(type(it) is np.ndarray and it.dtype == np.int64 and it.shape == (given[0].size,) for it in given):
+        return  # nearly always, and this is asked in every round
+    arrays = [np.asarray(it) for it in given]
     for name, array in zip(names, arrays, strict=True):
         if array.ndim != 1 or array.dtype.kind not in "iu" or len(array) != len(arrays[0]):
             raise InvalidInput(

@@ -30,7 +30,7 @@ from amdp.arrays import (
     require_whole,
 )
 from amdp.errors import InvalidInput
-from amdp.kernels.rows import DensePaths, DenseRows, Paths, SparsePaths, SparseRows
+from amdp.kernels.rows import DensePaths, DenseRows, FullRows, Paths, SparsePaths, SparseRows
 from amdp.kernels.threads import multiply, one_thread
 from amdp.model.dynamics import CompiledDynamics, describe, next_state_first, read_only
 from amdp.model.segments import Pairs, Segment, Shape
@@ -95,8 +95,8 @@ class SingleKernel(CompiledDynamics):
         return met
 
     def _simulated(self, actions: Actions, initial: int, segment: Segment) -> tuple[Any, ...]:
-        """What a simulation reads; policies step by step, as sweeps leave them in memory."""
-        by_step = np.ascontiguousarray(actions.swapaxes(0, 1), dtype=np.int32)
+        """What a simulation reads; policies `[h, s, n]`, as leaders are left in memory."""
+        by_step = np.ascontiguousarray(actions.transpose(1, 2, 0), dtype=np.int32)
         return self.paths, by_step, self.shape[2], initial, segment.start, segment.states, segment.actions
 
     def walk(self, policy: Policies, initial: int, uniforms: Floats) -> Segment:
@@ -170,6 +170,12 @@ class Kernel(SingleKernel):
         return DenseRows(next_state_first(self.p[:1] if self.is_homogeneous else self.p))
 
     @cached_property
+    def leader_rows(self) -> FullRows:
+        distinct = self.p[:1] if self.is_homogeneous else self.p
+        rows = distinct.reshape(len(distinct), -1, distinct.shape[3])
+        return FullRows(np.pad(rows, ((0, 0), (0, 0), (0, -rows.shape[2] % 4))))
+
+    @cached_property
     def paths(self) -> DensePaths:
         distinct = self.p[:1] if self.is_homogeneous else self.p
         return DensePaths(np.cumsum(distinct, axis=-1).reshape(len(distinct), -1, distinct.shape[3]))
@@ -234,6 +240,10 @@ class SparseKernel(SingleKernel):
             np.concatenate([matrix.indices for matrix in self.matrices]).astype(np.int32),
             np.concatenate([matrix.data for matrix in self.matrices]),
         )
+
+    @property
+    def leader_rows(self) -> SparseRows:
+        return self.rows
 
     @cached_property
     def paths(self) -> SparsePaths:

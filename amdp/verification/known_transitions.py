@@ -113,7 +113,7 @@ def _played(parts: Parts, rate: float, limit: int, rng: np.random.Generator) -> 
     rejects={"fixed-noise": ("martingale",)},
 )
 def _played_from_its_law(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    rate, rounds, games = 1.0, 150, effort.samples(10)
+    rate, rounds, games = 1.0, 150, effort.samples(20)
     differences = np.empty((2, games, rounds))  # in losses, and in the estimates so far
     for game in range(games):
         learner = parts.ftpl(rate, resampling_limit(DOMAIN, rounds))

@@ -229,7 +229,7 @@ def _kernels_alone(kernel: Kernel, learner: Ftpl, tables: Floats) -> Call:
         weights = learner.weigh(distribution, segment, streams.learner)
         rounds.append((distribution.total, segment, seeds))
         distribution = learner.learn(distribution, Bandit.reveal(table, segment, weights))
-    rows, paths = kernel.rows, kernel.paths
+    rows = kernel.leader_rows, MarkovPolicies(kernel).reached, kernel.paths
     steps, states, _ = kernel.shape
     drawn, counts = np.empty((steps, 1, states), dtype=np.int32), np.empty(steps)
 
@@ -237,9 +237,9 @@ def _kernels_alone(kernel: Kernel, learner: Ftpl, tables: Floats) -> Call:
         trials = 0
         for total, segment, seeds in rounds:
             noise, trial_noise, luck = (one.copy() for one in seeds)  # a call moves them on
-            kernels.trials.leaders(rows, noise, scale, total, drawn)
+            kernels.trials.leader(kernel.rows, noise, scale, total, drawn)
             wanted = 0, 0, segment.states, segment.actions
-            trials += search(rows, paths, trial_noise, luck, scale, total, *wanted, limit, BATCH, counts)
+            trials += search(*rows, trial_noise, luck, scale, total, *wanted, limit, BATCH, counts)
         return trials
 
     assert call() == _played(ArenaGame(Episodic(kernel), losses.FixedLosses(tables)), learner, MarkovPolicies(kernel))

@@ -196,11 +196,13 @@ def test_second_arm_of_a_bandit_game_follows_the_law_of_counts_and_noise() -> No
     assert stats.binomtest(int(np.sum(second)), n, 0.5).pvalue < 1e-4, "a learner that learns nothing would pass"
 
 
-def test_draw_is_one_sample() -> None:
+def test_draw_is_the_leader_for_fresh_noise_in_all_states() -> None:
     distribution = leader(domain_of((3, 2, 2)), Laplace(1.0), np.zeros((3, 2, 2)))
-    drawn = distribution.draw(np.random.default_rng(5))
-    assert_array_equal(drawn.argmax(axis=-1), distribution.sample(1, np.random.default_rng(5))[0])
-    assert_array_equal(drawn.sum(axis=-1), np.ones((3, 2)))
+    for seed in range(20):
+        drawn = distribution.draw(np.random.default_rng(seed))
+        costs = distribution.perturbation.perturbed(distribution.total, 1, np.random.default_rng(seed))
+        assert_array_equal(drawn.argmax(axis=-1), distribution.planner.minimize(costs).actions[0])
+        assert_array_equal(drawn.sum(axis=-1), np.ones((3, 2)))
 
 
 # --- lemmas -----------------------------------------------------------------------------------------------------------
@@ -274,8 +276,9 @@ def test_stability_of_two_arms_by_quadrature(gap: float, more: float) -> None:
 def test_law_over_a_box_that_holds_one_kernel_is_the_law_over_the_kernel() -> None:
     domain, total = domain_of((2, 2, 2)), np.random.default_rng(3).random((2, 2, 2))
     box = MarkovPolicies(BernsteinBox.exactly(domain.dynamics))  # type: ignore[arg-type]
-    drawn, other = (leader(d, Laplace(0.5), total).sample(5000, np.random.default_rng(1)) for d in (domain, box))
-    assert_array_equal(drawn, other)
+    for seed in range(500):
+        one, other = (leader(d, Laplace(0.5), total).draw(np.random.default_rng(seed)) for d in (domain, box))
+        assert_array_equal(one, other)
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from worlds import KINDS, World, all_policies, box_around, box_worlds, kernel_wo
 
 import amdp.model.reach
 from amdp import BernsteinBox, Kernel, MarkovPolicies, Radius, Segment, SparseKernel, StationaryPolicies, one_hot
-from amdp.algorithms.estimators.scaled_trials import scaled_bounds
 from amdp.arrays import Actions, Floats
 from amdp.model.dynamics import Dynamics
 from amdp.model.reach import (
@@ -169,7 +168,7 @@ def test_no_chance_of_a_trial_exceeds_its_bound(domain: MarkovPolicies, seed: in
     assert (chances_of(kind, actions, segment, uniforms) <= bounds + ROUNDING).all()
     assert (reach(domain.dynamics, domain.initial)[segment.places[:2]] <= bounds + ROUNDING).all()
     for limit in (1, 7, 1000):
-        scales, limits = scaled_bounds(kind, segment, limit)
+        scales, limits = kind.scaled(segment, limit)
         assert (scales >= bounds - ROUNDING).all()
         assert (scales < np.maximum(bounds + 1.0 / limit, 2.0 / limit) + ROUNDING).all()
         assert_allclose(limits / scales, limit, rtol=1e-14)

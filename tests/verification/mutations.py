@@ -14,7 +14,6 @@ from scipy.sparse.csgraph import shortest_path
 from amdp import kernels
 from amdp.algorithms import soft_leader as soft
 from amdp.algorithms.bounds import ftpl_bound
-from amdp.algorithms.estimators import scaled_trials
 from amdp.algorithms.estimators.base import added
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
@@ -39,7 +38,7 @@ from amdp.model.confidence import BernsteinBox, Radius
 from amdp.model.connectivity import Diameter, diameter
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import CompiledDynamics, Sweep
-from amdp.model.reach import BoxReach, Reach
+from amdp.model.reach import BoxReach, Scaled
 from amdp.model.segments import Pairs, Place, Segment, Shape, Visit
 from amdp.model.transitions import Kernel, SingleKernel
 from amdp.oracles.base import Planner, Plans
@@ -307,7 +306,7 @@ def trials_from_zero(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
     """Trials start in state 0, compiled or not, over a kernel, over a box and in a stream."""
     searched, batched, visits = CompiledTrials._searched, BatchedTrials.per_step, PolicySwitching.visits
     moved = cache(lambda entry: replace(entry, initial=0))
-    patch.setattr(CompiledTrials, "_searched", lambda self, *arguments: searched(replace(self, initial=0), *arguments))
+    patch.setattr(CompiledTrials, "_searched", lambda self, *arguments: searched(self._replace(initial=0), *arguments))
     patch.setattr(
         BatchedTrials,
         "per_step",
@@ -322,25 +321,25 @@ def trials_from_zero(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
 
 def scale_below_reach(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
     """A quarter of the right scale; chances over it that exceed 1 are cut."""
-    right = scaled_trials.scaled_bounds
+    right = Scaled.to
 
-    def quarter(reach: Reach, segment: Segment, limit: int) -> tuple[Floats, NDArray[np.int64]]:
-        limits = np.maximum(1, right(reach, segment, limit)[1] // 4)
-        return limits / limit, limits
+    def quarter(limit: int, bounds: Floats) -> Scaled:
+        limits = np.maximum(1, right(limit, bounds).limits // 4)
+        return Scaled(limits / limit, limits)
 
-    patch.setattr(scaled_trials, "scaled_bounds", quarter)
+    patch.setattr(Scaled, "to", quarter)
     return parts
 
 
 def limit_not_scaled(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
     """The right scale, but `L` trials instead of `c L`."""
-    right = scaled_trials.scaled_bounds
+    right = Scaled.to
 
-    def unscaled(reach: Reach, segment: Segment, limit: int) -> tuple[Floats, NDArray[np.int64]]:
-        scales, limits = right(reach, segment, limit)
-        return scales, np.full_like(limits, limit)
+    def unscaled(limit: int, bounds: Floats) -> Scaled:
+        scaled = right(limit, bounds)
+        return Scaled(scaled.bounds, np.full_like(scaled.limits, limit))
 
-    patch.setattr(scaled_trials, "scaled_bounds", unscaled)
+    patch.setattr(Scaled, "to", unscaled)
     return parts
 
 
@@ -492,8 +491,13 @@ def myopic_soft(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
         swept = [right(here, total[h : h + 1], rate) for h in range(steps)]
         return soft.SoftSweep(*(np.concatenate(part) for part in zip(*swept, strict=True)))
 
+    def potential(state: soft.SoftPolicy, total: Floats) -> float:
+        values = alone(cast(Any, state.domain.dynamics), total, state.rate.value).values
+        return float(values[0, state.domain.initial])
+
     right = soft.soft_sweep
     patch.setattr(soft, "soft_sweep", alone)
+    patch.setattr(soft.SoftPolicy, "potential", potential)
     return parts
 
 
@@ -509,10 +513,24 @@ def potential_at_lower_rate(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
 
 
 class TrialsAgain(AdaptiveFtpl):
-    """Trials and gaps draw the same noise."""
+    """Trials draw their noise where gaps do."""
 
     def weigh(self, distribution: AdaptiveLeader, segment: Segment, rng: np.random.Generator) -> Weights:
         return super().weigh(distribution, segment, np.random.default_rng([distribution.seed, distribution.arrived]))
+
+
+def gap_noise_of_trials(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
+    """Gaps are measured with the noise of the first trials."""
+
+    def again(state: AdaptiveLeader, feedback: Bandit, rng: np.random.Generator, plans: int) -> tuple[float, float]:
+        costs = state.perturbation.trial_stream(state.total, state.domain.reached, rng)(plans)
+        estimate = added(state.total, feedback) - state.total
+        leaders = worlds.occupancies(worlds.TRANSITIONS, state.planner.minimize(costs).actions)
+        least = state.planner.minimize(costs + estimate).objective
+        return float((leaders * (costs + estimate)).sum() / plans - least.mean()), float((leaders * estimate).sum())
+
+    patch.setattr(AdaptiveLeader, "_measured", again)
+    return replace(parts, adaptive_ftpl=TrialsAgain)
 
 
 def gap_of_two_noises(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
@@ -586,7 +604,7 @@ MUTATIONS: dict[str, Mutate] = {
     "tripled-importance": _with(weighting=TripledImportance),
     "gaps-cut": _with(adaptive=CutRate),
     "forgetful-rate": _with(adaptive=ForgetfulRate),
-    "gap-noise-of-trials": _with(adaptive_ftpl=TrialsAgain),
+    "gap-noise-of-trials": gap_noise_of_trials,
     "gap-of-two-noises": gap_of_two_noises,
     "estimate-on-both-sides": estimate_on_both_sides,
     "myopic-oracle": _with(oracle=MyopicOracle()),

@@ -6,27 +6,19 @@ The mathematics stands in `amdp.algorithms.estimators.resampling`, what a trial 
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from amdp import kernels
 from amdp.algorithms.base import DistributionWithTrials
 from amdp.algorithms.estimators.feedback import Weights
 from amdp.algorithms.estimators.trials import require_sound, uniform_stream
 from amdp.arrays import Floats
-from amdp.kernels.layout import lanes
+from amdp.kernels.layout import many_lanes
+from amdp.kernels.rows import ReachedStates
 from amdp.model.reach import CompiledReach, Reach
 from amdp.model.segments import Segment
-
-
-def scaled_bounds(reach: Reach, segment: Segment, limit: int) -> tuple[Floats, NDArray[np.int64]]:
-    """Bounds `c` on the chances, rounded up to multiples of `1 / limit`, and limits `N = c * limit`, for each pair.
-
-    A pair that was visited has a bound above 0, but for rounding: it has one trial at least.
-    """
-    limits = np.maximum(1, np.ceil(reach.bounds(segment) * limit)).astype(np.int64)
-    return limits / limit, limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +29,7 @@ class ScaledTrials:
     reach: Reach
 
     def shared(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
-        bounds, limits = scaled_bounds(self.reach, segment, limit)
+        bounds, limits = self.reach.scaled(segment, limit)
         policies = self.distribution.policies(rng)
         uniforms = uniform_stream(rng)
         batches = self.reach.batches(segment)
@@ -52,7 +44,7 @@ class ScaledTrials:
         return Weights(weights, done)
 
     def per_step(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
-        bounds, limits = scaled_bounds(self.reach, segment, limit)
+        bounds, limits = self.reach.scaled(segment, limit)
         policies = self.distribution.policies(rng)
         uniforms = uniform_stream(rng)
         weights, is_open, done, trials = np.zeros(len(limits)), np.ones(len(limits), bool), 0, 0
@@ -71,11 +63,11 @@ class ScaledTrials:
             trials += n
 
 
-@dataclass(frozen=True, eq=False)
-class CompiledScaledTrials:
+class CompiledScaledTrials(NamedTuple):
     """Laplace noise of a given scale on `total`, and backward induction: no Python in between."""
 
     reach: CompiledReach
+    reached: ReachedStates
     total: Floats  # [h, s, a]
     scale: float
 
@@ -87,11 +79,11 @@ class CompiledScaledTrials:
 
     def _weighed(self, search: Callable[..., int], segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
         reach, weights = self.reach, np.empty(len(segment.states))
-        seeds = lanes(rng), lanes(rng)
+        seeds = many_lanes(rng, 2)
         pairs = reach.initial, segment.start, segment.states, segment.actions
-        bounds, limits = scaled_bounds(reach, segment, limit)
+        bounds, limits = reach.scaled(segment, limit)
         sizes = reach.batches(segment), reach.path_numbers(segment)
-        rows = reach.dynamics.rows, reach.rows
+        rows = reach.dynamics.leader_rows, self.reached, reach.rows
         trials = search(*rows, *seeds, self.scale, self.total, *pairs, bounds, limits, *sizes, weights)
         require_sound(self.total, trials >= 0)
         return Weights(weights, trials)

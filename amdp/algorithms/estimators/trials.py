@@ -6,7 +6,7 @@ There are two implementations with the same counts, to the last bit: batches thr
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,8 @@ from amdp.algorithms.base import DistributionWithTrials, PolicyStream, Trials
 from amdp.algorithms.estimators.feedback import Weights
 from amdp.arrays import Actions, Bools, Floats
 from amdp.errors import InvalidInput
-from amdp.kernels.layout import lanes
+from amdp.kernels.layout import WIDTH, lanes, many_lanes
+from amdp.kernels.rows import ReachedStates
 from amdp.model.chains import stationary_visits
 from amdp.model.domains import StationaryPolicies
 from amdp.model.reach import BATCH, BATCH_NUMBERS
@@ -145,26 +146,34 @@ def uniform_stream(rng: np.random.Generator) -> Callable[[int, int], Floats]:
     return uniforms
 
 
-@dataclass(frozen=True, eq=False)
-class CompiledTrials:
+class CompiledTrials(NamedTuple):
     """Laplace noise of a given scale on `total`, backward induction over one kernel: no Python in between."""
 
     kernel: SingleKernel
     initial: int
+    reached: ReachedStates
     total: Floats  # [h, s, a]
     scale: float
 
     def policies(self, rng: np.random.Generator) -> PolicyStream:
-        """A stream of independent policies."""
-        noise = lanes(rng)
-        steps, states, _ = self.total.shape
+        """A stream of independent policies; the action in states that cannot be reached is 0."""
+        noise, rows = lanes(rng), self.kernel.leader_rows
 
         def policies(n: int) -> Actions:
-            actions = np.empty((steps, n, states), dtype=np.int32)
-            require_sound(self.total, kernels.trials.leaders(self.kernel.rows, noise, self.scale, self.total, actions))
-            return actions.swapaxes(0, 1)
+            actions = np.zeros((*self.total.shape[:2], -(-n // WIDTH) * WIDTH), dtype=np.int32)
+            finite = kernels.trials.leaders(rows, self.reached, noise, self.scale, self.total, n, actions)
+            require_sound(self.total, finite)
+            return actions[:, :, :n].transpose(2, 0, 1)
 
         return policies
+
+    def policy(self, rng: np.random.Generator) -> Actions:
+        """One policy `[h, s]`, with noise in all states."""
+        steps, states, _ = self.total.shape
+        actions = np.empty((steps, 1, states), dtype=np.int32)
+        finite = kernels.trials.leader(self.kernel.rows, lanes(rng), self.scale, self.total, actions)
+        require_sound(self.total, finite)
+        return actions[:, 0]
 
     def shared(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
         """The same counts as those of `BatchedTrials`."""
@@ -176,9 +185,10 @@ class CompiledTrials:
 
     def _searched(self, search: Callable[..., int], segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
         kernel, counts = self.kernel, np.empty(len(segment.states))
-        seeds = lanes(rng), lanes(rng)
+        seeds = many_lanes(rng, 2)
+        rows = kernel.leader_rows, self.reached, kernel.paths
         wanted = self.initial, segment.start, segment.states, segment.actions
-        trials = search(kernel.rows, kernel.paths, *seeds, self.scale, self.total, *wanted, limit, BATCH, counts)
+        trials = search(*rows, *seeds, self.scale, self.total, *wanted, limit, BATCH, counts)
         require_sound(self.total, trials >= 0)
         return Weights(counts, trials)
 

@@ -12,6 +12,7 @@ from amdp import kernels
 from amdp.algorithms.bounds import require_noise_rate
 from amdp.arrays import Costs, Floats, step_major
 from amdp.kernels.layout import lanes
+from amdp.kernels.rows import ReachedStates
 
 Fill = Callable[[Floats, Floats], Any]  # center [h, j] and fresh noise, into out [h, n, j]
 
@@ -41,6 +42,10 @@ class Perturbation(ABC):
 
         return copies
 
+    def trial_stream(self, total: Floats, reached: ReachedStates, rng: np.random.Generator) -> Callable[[int], Costs]:
+        """The same for resampling trials, which need no noise in states that cannot be reached."""
+        return self.stream(total, rng)
+
     def perturbed(self, total: Floats, n: int, rng: np.random.Generator) -> Costs:
         """`n` independently perturbed copies."""
         return self.stream(total, rng)(n)
@@ -52,6 +57,17 @@ class Laplace(Perturbation):
     def filler(self, rng: np.random.Generator) -> Fill:
         """Writes `center + z` with fresh noise `z` in each copy."""
         return partial(kernels.noise.add_laplace, lanes(rng), 1.0 / self.rate)
+
+    def trial_stream(self, total: Floats, reached: ReachedStates, rng: np.random.Generator) -> Callable[[int], Costs]:
+        """The noise of the compiled trials, in the order in which they draw it."""
+        noise, center = lanes(rng), np.ascontiguousarray(total)
+
+        def copies(n: int) -> Costs:
+            costs = step_major(n, total.shape)
+            kernels.leaders.perturbed(noise, 1.0 / self.rate, center, reached, costs)
+            return costs
+
+        return copies
 
 
 class Exponential(Perturbation):

@@ -57,14 +57,17 @@ class PerturbedLeader:
         """The same, scaled by the reach of the states."""
         reach = reach_of(self.domain) if self.reach is None else self.reach
         if self.is_compiled and isinstance(reach, CompiledReach):
-            return CompiledScaledTrials(reach, np.ascontiguousarray(self.total), 1.0 / self.perturbation.rate)
+            return CompiledScaledTrials(reach, self.domain.reached, *self._perturbed)
         return ScaledTrials(self, reach)
 
     def policies(self, rng: np.random.Generator) -> PolicyStream:
-        """A stream of independent policies: the next `n` of them, `[n, h, s]`, or `[n, s]` if they are stationary."""
+        """A stream of independent policies: the next `n` of them, `[n, h, s]`, or `[n, s]` if they are stationary.
+
+        In states that cannot be reached there is no noise, and the action may be any.
+        """
         if self._compiled:
             return self._compiled.policies(rng)
-        costs = self.perturbation.stream(self.total, rng)
+        costs = self.perturbation.trial_stream(self.total, self.domain.reached, rng)
         return lambda n: self._leaders(costs(n))
 
     def sample(self, n: int, rng: np.random.Generator) -> Actions:
@@ -72,16 +75,22 @@ class PerturbedLeader:
         return self.policies(rng)(n)
 
     def draw(self, rng: np.random.Generator) -> Policies:
-        """One policy `[h, s, a]` (or `[s, a]`)."""
-        return one_hot(self.sample(1, rng)[0], self.domain.shape[2])
+        """One policy `[h, s, a]` (or `[s, a]`), with noise in all states."""
+        if self._compiled:
+            return one_hot(self._compiled.policy(rng), self.domain.shape[2])
+        return one_hot(self._leaders(self.perturbation.perturbed(self.total, 1, rng))[0], self.domain.shape[2])
 
     @cached_property
     def _compiled(self) -> CompiledTrials | None:
         kernel = self.domain.dynamics
         if not self.is_compiled or not isinstance(kernel, SingleKernel):
             return None
-        total = np.ascontiguousarray(self.total)
-        return CompiledTrials(kernel, self.domain.initial, total, 1.0 / self.perturbation.rate)
+        return CompiledTrials(kernel, self.domain.initial, self.domain.reached, *self._perturbed)
+
+    @property
+    def _perturbed(self) -> tuple[Floats, float]:
+        """The sum of the estimates, and the scale of the noise."""
+        return np.ascontiguousarray(self.total), 1.0 / self.perturbation.rate
 
     def after(self, segment: Segment) -> Self:
         """Count the plan of the policy that was played, and narrow the dynamics, if they are not a single kernel."""

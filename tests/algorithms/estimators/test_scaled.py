@@ -20,7 +20,7 @@ from amdp.algorithms.estimators.resampling import (
     SharedResampling,
     SharedScaledResampling,
 )
-from amdp.algorithms.estimators.scaled_trials import CompiledScaledTrials, ScaledTrials, scaled_bounds
+from amdp.algorithms.estimators.scaled_trials import CompiledScaledTrials, ScaledTrials
 from amdp.algorithms.ftpl.perturbations import Gumbel, Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, PerturbedLeader
 from amdp.algorithms.ftpl.recipes import ftpl_scaled, ftpl_scaled_per_step
@@ -294,7 +294,7 @@ def test_weights_of_a_learner_have_the_mean_of_the_formula(kind: str, form: str)
     shape, initial, limit = (4, 3, 2), 1, 30
     quick, _, segment = leaders(kind, shape, Checked(oracle("dp")), initial)
     q, spread = visit_chances(quick, segment)
-    scales, trials = scaled_bounds(reach_of(quick.domain), segment, limit)
+    scales, trials = reach_of(quick.domain).scaled(segment, limit)
     exact = (1.0 - (1.0 - q / scales) ** trials) / q
     values = np.stack([weighed(quick, form, segment, limit, seed).values for seed in range(3000)])
     slack = values.std(axis=0) / np.sqrt(len(values)) + spread / q**2
@@ -331,7 +331,7 @@ def test_stationary_policies_have_scaled_trials_too() -> None:
     each = leader.scaled_trials.reach.chances(actions, segment, np.ones((2000, 3), bool), np.empty((2000, 0)))
     q, spread = each.mean(axis=0), each.std(axis=0) / np.sqrt(2000)
     limit = 10
-    scales, trials = scaled_bounds(leader.scaled_trials.reach, segment, limit)
+    scales, trials = leader.scaled_trials.reach.scaled(segment, limit)
     for form in FORMS:
         values = np.stack([weighed(leader, form, segment, limit, seed).values for seed in range(150)])
         slack = values.std(axis=0) / np.sqrt(len(values)) + spread / q**2
@@ -368,7 +368,7 @@ def test_a_step_takes_as_many_trials_as_the_reach_says(kind: str) -> None:
             pair = Segment(walked.states[h : h + 1], walked.actions[h : h + 1], start=h)
             trials[i, h] = weighed(leader, "per_step", pair, limit, i).trials
     for h in (2, 3):
-        every = [scaled_bounds(reach_of(domain), Segment(np.array([s]), np.array([0]), h), limit)[0] for s in range(30)]
+        every = [reach_of(domain).scaled(Segment(np.array([s]), np.array([0]), h), limit).bounds for s in range(30)]
         allowed = 2 * np.sum(every) + BATCH - 1
         assert trials[:, h].mean() <= allowed + SIGMAS * trials[:, h].std() / np.sqrt(len(trials))
     if kind == "dense":
