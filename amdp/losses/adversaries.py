@@ -4,7 +4,6 @@ Each formula gives the losses `l_k[h, s, a]` of round `k`. What is random depend
 Sequences are built from sequences: `bernoulli(swap(table, 10_000), seed)` is a swap seen through noise.
 """
 
-from bisect import bisect_right
 from collections.abc import Iterable
 from functools import partial
 from math import cos, pi, prod, sin
@@ -14,14 +13,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from amdp.arrays import Floats, floats, require_finite, require_room, require_whole
 from amdp.errors import InvalidInput
-from amdp.losses.base import CalledLosses, CheckedLosses, GeneratedLosses, LossSequence, require_losses, round_rng
+from amdp.losses.base import (
+    CalledLosses,
+    CheckedLosses,
+    FixedLosses,
+    GeneratedLosses,
+    LossSequence,
+    PickedLosses,
+    UniformlyDrawn,
+    require_losses,
+    round_rng,
+)
 from amdp.model.segments import Shape
+
+Rounds = NDArray[np.int64]
 
 
 def repeated(table: ArrayLike, rounds: int) -> CheckedLosses:
     """The same losses in each round: `l_k = table`."""
     losses = _table(table)
-    return CalledLosses(rounds, losses.shape, partial(_same, losses), name="repeated")
+    return PickedLosses(rounds, losses.shape, FixedLosses(losses[None]), np.zeros_like)
 
 
 def seasonal(table: ArrayLike, rounds: int, period: float, amplitude: float = 0.5) -> CheckedLosses:
@@ -34,12 +45,12 @@ def seasonal(table: ArrayLike, rounds: int, period: float, amplitude: float = 0.
 
 def uniform(rounds: int, shape: Shape, seed: int, stream: str = "uniform") -> CheckedLosses:
     """Each `l_k[h, s, a]` uniform on [0, 1), all independent."""
-    return GeneratedLosses(rounds, shape, seed, partial(_uniform, shape), stream=stream)
+    return UniformlyDrawn(rounds, shape, seed, _uniform, stream=stream)
 
 
 def bernoulli(means: LossSequence, seed: int) -> CheckedLosses:
     """Zeros and ones: `P(l_k[h, s, a] = 1) = means_k[h, s, a]`, all independent."""
-    return GeneratedLosses(len(means), means.shape, seed, partial(_bernoulli, means), stream="bernoulli")
+    return UniformlyDrawn(len(means), means.shape, seed, partial(_bernoulli, means), stream="bernoulli")
 
 
 def beta(means: LossSequence, concentration: float, seed: int) -> CheckedLosses:
@@ -54,7 +65,7 @@ def beta(means: LossSequence, concentration: float, seed: int) -> CheckedLosses:
 def switching(tables: LossSequence, every: int, rounds: int) -> CheckedLosses:
     """One table after the other, `every` rounds each, and again from the first: `l_k = tables[(k // every) mod n]`."""
     require_whole("every", every, 1)
-    return CalledLosses(rounds, tables.shape, partial(_current, tables, every), name="switching")
+    return PickedLosses(rounds, tables.shape, tables, partial(_current, every, len(tables)))
 
 
 def sinusoid(table: ArrayLike, rounds: int, period: float, seed: int, amplitude: float = 0.5) -> CheckedLosses:
@@ -82,7 +93,8 @@ def swap(table: ArrayLike, rounds: int, first: int = 1, growth: float = 2.0) -> 
     ends = [first]
     while ends[-1] < rounds:
         ends.append(ends[-1] + int(min(first * growth ** len(ends), rounds)))
-    return CalledLosses(rounds, losses.shape, partial(_swapped, (losses, 1.0 - losses), ends), name="swap")
+    both = FixedLosses(np.stack([losses, 1.0 - losses]))
+    return PickedLosses(rounds, losses.shape, both, partial(_swapped, np.array(ends)))
 
 
 def spikes(base: LossSequence, places: int, seed: int) -> CheckedLosses:
@@ -167,20 +179,16 @@ def parents(n_steps: int) -> NDArray[np.int64]:
     return times & (times - 1)
 
 
-def _same(table: Floats, k: int) -> Floats:
-    return table
-
-
 def _priced(table: Floats, period: float, amplitude: float, k: int) -> Floats:
     return table * ((1.0 + amplitude * sin(2.0 * pi * k / period)) / (1.0 + amplitude))
 
 
-def _uniform(shape: Shape, k: int, rng: np.random.Generator) -> Floats:
-    return rng.random(shape)
+def _uniform(low: int, numbers: Floats) -> Floats:
+    return numbers
 
 
-def _bernoulli(means: LossSequence, k: int, rng: np.random.Generator) -> ArrayLike:
-    return rng.random(means.shape) < means[k]
+def _bernoulli(means: LossSequence, low: int, numbers: Floats) -> Floats:
+    return (numbers < means.batch(low, low + len(numbers))).astype(np.float64)
 
 
 def _beta(means: LossSequence, concentration: float, k: int, rng: np.random.Generator) -> Floats:
@@ -191,16 +199,17 @@ def _beta(means: LossSequence, concentration: float, k: int, rng: np.random.Gene
     return losses
 
 
-def _current(tables: LossSequence, every: int, k: int) -> Floats:
-    return tables[k // every % len(tables)]
+def _current(every: int, tables: int, rounds: Rounds) -> Rounds:
+    return rounds // every % tables
 
 
 def _wave(table: Floats, phases: Floats, period: float, amplitude: float, k: int) -> Floats:
     return _mixed(table, (1.0 + np.sin(2.0 * pi * (k / period + phases))) / 2.0, amplitude)
 
 
-def _swapped(tables: tuple[Floats, Floats], ends: list[int], k: int) -> Floats:
-    return tables[bisect_right(ends, k) % 2]
+def _swapped(ends: Rounds, rounds: Rounds) -> Rounds:
+    phases: Rounds = np.searchsorted(ends, rounds, side="right") % 2
+    return phases
 
 
 def _spiked(base: LossSequence, places: int, k: int, rng: np.random.Generator) -> Floats:

@@ -7,16 +7,19 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import prod
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import ArrayLike, NDArray
 
+from amdp import kernels
 from amdp.arrays import Floats, floats, located, require_whole
 from amdp.errors import InvalidInput
 from amdp.model.segments import Shape
 
+COMPILED_NUMBERS = 1024  # more a round are made as quickly by numpy
 RULE = "a loss must be between 0 and 1"
 
 
@@ -146,6 +149,69 @@ class GeneratedLosses(CheckedLosses):
 
     def table(self, k: int) -> ArrayLike:
         return self.make(k, round_rng(self.seed, self.stream, k))
+
+
+@dataclass(frozen=True)
+class PickedLosses(CheckedLosses):
+    """Tables of another sequence: round `k` is `tables[which(k)]`; `which` takes many rounds `[n]` at once."""
+
+    tables: LossSequence
+    which: Callable[[NDArray[np.int64]], NDArray[np.int64]] = field(repr=False)
+
+    def table(self, k: int) -> Floats:
+        return self[k]
+
+    def __getitem__(self, k: int) -> Floats:
+        _require_round(k, self.rounds)
+        return self.tables[int(self.which(np.array([k]))[0])]
+
+    def batch(self, low: int, high: int) -> Floats:
+        require_block(low, high, self.rounds)
+        picked, where = np.unique(self.which(np.arange(low, high)), return_inverse=True)
+        if len(picked) == 1:
+            return np.broadcast_to(self.tables[int(picked[0])], (high - low, *self.shape))
+        block = np.stack([self.tables[int(k)] for k in picked])[where] if len(picked) else np.empty((0, *self.shape))
+        block.flags.writeable = False
+        return block
+
+
+@dataclass(frozen=True)
+class UniformlyDrawn(CheckedLosses):
+    """Losses made from uniform numbers on [0, 1), one for each place, that depend on seed, stream and round alone.
+
+    `make(low, numbers)` turns the numbers `[n, h, s, a]` of the rounds from `low` on into losses. They are those of
+    `round_rng`, and many rounds are made at once.
+    """
+
+    seed: int
+    make: Callable[[int, Floats], ArrayLike] = field(repr=False)
+    stream: str = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_whole("seed", self.seed, 0)
+
+    def table(self, k: int) -> ArrayLike:
+        losses: ArrayLike = np.asarray(self.make(k, self._numbers(k, k + 1)))[0]
+        return losses
+
+    def batch(self, low: int, high: int) -> Floats:
+        require_block(low, high, self.rounds)
+        block = np.asarray(self.make(low, self._numbers(low, high)), dtype=np.float64)
+        if high > low:
+            require_losses(block, first=low)
+        block.flags.writeable = False
+        return block
+
+    def _numbers(self, low: int, high: int) -> Floats:
+        numbers = np.empty((high - low, *self.shape))
+        if prod(self.shape) > COMPILED_NUMBERS:
+            for k in range(low, high):
+                round_rng(self.seed, self.stream, k).random(out=numbers[k - low])
+        else:
+            key = np.uint64(_hashed(self.seed, self.stream))
+            kernels.philox.fill_uniform(key, low, numbers.reshape(high - low, prod(self.shape)))
+        return numbers
 
 
 class _RoundSeed(ISeedSequence):

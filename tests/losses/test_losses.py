@@ -533,3 +533,13 @@ def test_pickles_in_an_archive_are_never_loaded(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "single.npy").rename(tmp_path / "single.npz")
     with pytest.raises(SpecError, match="holds a single array"):
         losses.load(tmp_path / "single.npz")
+
+
+@pytest.mark.parametrize("shape", [(3, 3, 2), (2, 1, 1), (1, 1, 5), (4, 30, 9)])
+def test_uniform_losses_of_many_rounds_are_those_of_numpys_generator_for_each_round(shape: Shape) -> None:
+    sequence = losses.uniform(2**40 + 7, shape, 11)
+    for low in (0, 5, 2**32 - 3, 2**40):
+        block = sequence.batch(low, low + 7)
+        for i in range(7):
+            assert_array_equal(block[i], round_rng(11, "uniform", low + i).random(shape))
+            assert_array_equal(block[i], sequence[low + i])
