@@ -21,6 +21,7 @@ import numpy as np
 
 from amdp import kernels
 from amdp.algorithms import bounds
+from amdp.algorithms.blocks import BlockResult, empty_played, waiting
 from amdp.algorithms.bounds import AdaptiveBound, Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, estimated_loss, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
@@ -29,6 +30,7 @@ from amdp.algorithms.rates import ADAPTIVE, THEORY, AdaptiveRate, FixedRate, Rat
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
+from amdp.kernels.blocks import Block, Waiting
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import CompiledDynamics
@@ -96,7 +98,8 @@ class SoftPolicy:
         if isinstance(dynamics, BernsteinBox):
             dynamics = dynamics.optimistic_kernel(self.swept.values)
         assert isinstance(dynamics, SingleKernel)
-        measure: Floats = dynamics.occupancy(self.swept.policy[None], self.domain.initial)[0]
+        measure = np.empty(self.domain.shape)
+        kernels.soft.occupancy(dynamics.rows, self.swept.policy, self.domain.initial, measure)
         return measure
 
 
@@ -152,6 +155,11 @@ class SoftLeader:
         before = float(distribution.swept.values[0, distribution.domain.initial])
         return estimated_loss(self.estimator, feedback) - (distribution.potential(total) - before)
 
+    def block_form(self, domain: Domain) -> "SoftBlocks | None":
+        """Its compiled form, over one kernel."""
+        known = isinstance(domain.dynamics, SingleKernel)
+        return SoftBlocks(self) if known and isinstance(as_rate(self.rate), FixedRate | AdaptiveRate) else None
+
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | AdaptiveBound | None:
         """What theory allows after `rounds`; None over a box, and for an adaptive rate with delays."""
         if not isinstance(domain, MarkovPolicies) or not isinstance(domain.dynamics, SingleKernel):
@@ -167,6 +175,48 @@ class SoftLeader:
                 return bounds.adaptive_soft_leader_full(domain.shape, rounds, rate.first)
             return bounds.adaptive_soft_leader(domain.shape, rounds, rate.first, gamma)
         return None
+
+
+@dataclass(frozen=True)
+class SoftBlocks:
+    """The soft leader, block by block."""
+
+    learner: SoftLeader
+
+    def space(self, slots: int, domain: Domain) -> Waiting | Floats:
+        """Segments that wait; with full information the occupancy measures of their rounds."""
+        if isinstance(self.learner.estimator, WholeTable):
+            return np.empty((slots, *domain.shape))
+        return waiting(slots, domain.shape[0])
+
+    def play(
+        self, distribution: SoftPolicy, block: Block, space: Any, rng: np.random.Generator
+    ) -> tuple[SoftPolicy, BlockResult]:
+        rate, total = _as_numbers(distribution.rate), distribution.total.copy()
+        policies = np.empty((len(block.slots), *total.shape))
+        played = empty_played(len(block.slots), len(total))
+        rows = _compiled(distribution.domain).rows
+        if isinstance(self.learner.estimator, WholeTable):
+            kernels.episodes.soft_full(rows, block, rate, total, space, policies, played)
+        else:
+            gamma = float(getattr(self.learner.estimator, "gamma", 0.0))
+            bad = kernels.episodes.soft_bandit(rows, block, space, rate, gamma, total, policies, played)
+            if bad >= 0:
+                last = SoftPolicy(distribution.domain, _from_numbers(distribution.rate, rate), total)
+                self.learner.weigh(last, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
+        after = SoftPolicy(distribution.domain, _from_numbers(distribution.rate, rate), total)
+        return after, BlockResult(played, policies, np.zeros(len(policies), np.int64))
+
+
+def _as_numbers(rate: Rate) -> Floats:
+    """A rate as compiled games keep it."""
+    if isinstance(rate, AdaptiveRate):
+        return np.array([rate.range, rate.first, rate.gaps, rate.total])
+    return np.array([rate.value])
+
+
+def _from_numbers(before: Rate, numbers: Floats) -> Rate:
+    return AdaptiveRate(*numbers.tolist()) if isinstance(before, AdaptiveRate) else before
 
 
 def require_soft_sweeps(domain: Domain) -> None:

@@ -23,8 +23,8 @@ from amdp.errors import AmdpError
 from amdp.experiments.building import arrange
 from amdp.experiments.record import Curve, Failure, Record
 from amdp.experiments.settings import RunSettings, canonical
+from amdp.game.blocks import Block
 from amdp.game.regret import log_checkpoints
-from amdp.game.rounds import Round
 
 VERSIONS = ("amdp", "numpy", "scipy", "numba", "highspy", "cvxpy", "pulp")
 
@@ -41,7 +41,7 @@ def execute(settings: RunSettings, tick: Tick | None = None) -> Record:
         match = arrange(settings)
         used = json.loads(canonical(match.used))
         at = log_checkpoints(match.rounds, settings.checkpoints)
-        regret = match.measure(_reported(match.play(settings.seed), match.rounds, tick), at)
+        regret = match.measure(_reported(match.blocks(settings.seed), match.rounds, tick), at)
         curve = Curve.of(regret, [_total(match.bound(int(rounds))) for rounds in regret.rounds])
     except Exception as problem:  # a run that fails must not end the others
         expected = isinstance(problem, AmdpError)
@@ -70,12 +70,12 @@ def _made(settings: RunSettings, started: datetime, seconds: float, cpu_seconds:
     }
 
 
-def _reported(played: Iterator[Round], total: int, tick: Tick | None) -> Iterator[Round]:
-    """The same rounds; each is reported to `tick`."""
-    for record in played:
+def _reported(played: Iterator[Block], total: int, tick: Tick | None) -> Iterator[Block]:
+    """The same blocks; the rounds that were played are reported to `tick`."""
+    for block in played:
         if tick:
-            tick(record.k + 1, total)
-        yield record
+            tick(block.first + len(block), total)
+        yield block
 
 
 def _total(bound: Any) -> float | None:

@@ -1,6 +1,5 @@
 """Arenas: where policies are played, in episodes or as one stream of steps."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, Protocol
@@ -11,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.arrays import Floats, Policies, require_index, require_whole
 from amdp.errors import InvalidInput
+from amdp.game.blocks import Block
 from amdp.game.delays import Delays
-from amdp.game.rounds import Round
 from amdp.losses import LossSequence
 from amdp.model.chains import rows_of
 from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
@@ -44,8 +43,8 @@ class Arena(Protocol):
     def table(self, losses: LossSequence, k: int) -> Floats:
         """The losses of round `k`, `[h, s, a]`."""
 
-    def gather(self, total: Floats, table: Floats, k: int) -> None:
-        """Add the table of round `k` to the losses of all policies so far, `[h, s, a]`, in place."""
+    def gather(self, total: Floats, losses: LossSequence, low: int, high: int) -> None:
+        """Add the losses of the rounds `low .. high - 1` to those of all policies so far, `[h, s, a]`, in place."""
 
     def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
         """Refuse losses and delays that cannot be played here."""
@@ -56,8 +55,8 @@ class Arena(Protocol):
     def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
         """Play one round of a policy from a place."""
 
-    def charged(self, played: Sequence[Round], tables: Sequence[Floats]) -> Floats:
-        """What each round counts for in the regret, `[k]`."""
+    def charged(self, block: Block, losses: LossSequence) -> Floats:
+        """What each round of a block counts for in the regret, `[b]`."""
 
 
 class RoundByRound:
@@ -69,15 +68,15 @@ class RoundByRound:
     def table(self, losses: LossSequence, k: int) -> Floats:
         return losses[k]
 
-    def gather(self, total: Floats, table: Floats, k: int) -> None:
-        total += table
+    def gather(self, total: Floats, losses: LossSequence, low: int, high: int) -> None:
+        total += losses.batch(low, high).sum(axis=0)
 
     def begin(self: Arena) -> Place:
         return Place(0, self.initial)
 
-    def charged(self, played: Sequence[Round], tables: Sequence[Floats]) -> Floats:
+    def charged(self, block: Block, losses: LossSequence) -> Floats:
         """The losses that were met, switches included: their mean is the regret's first term, without a model."""
-        return np.array([record.paid for record in played])
+        return block.column("paid")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,10 +109,10 @@ class Episodic(RoundByRound):
     def visit(self, place: Place, policy: Policies, rng: np.random.Generator) -> Visit:
         return Visit(NOWHERE, self.play(policy, rng), place)
 
-    def charged(self, played: Sequence[Round], tables: Sequence[Floats]) -> Floats:
+    def charged(self, block: Block, losses: LossSequence) -> Floats:
         """The exact expected losses of the policies."""
-        policies = np.stack([record.policy for record in played])
-        return values(self.kernel, policies, np.stack(tables))[:, 0, self.initial]
+        tables = losses.batch(block.first, block.first + len(block))
+        return values(self.kernel, block.policies, tables)[:, 0, self.initial]
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +148,7 @@ class Evolving(RoundByRound):
     def domain(self) -> MarkovPolicies:
         return MarkovPolicies(self.kernel, self.initial)
 
-    def gather(self, total: Floats, table: Floats, k: int) -> None:
+    def gather(self, total: Floats, losses: LossSequence, low: int, high: int) -> None:
         """Refused: a sum of losses does not say under which kernel each was met."""
         raise InvalidInput("kernels change, so that losses cannot be summed; measure with amdp.game.dynamic_regret")
 
@@ -162,13 +161,14 @@ class Evolving(RoundByRound):
         segment = self._arenas[self.schedule[place.time]].play(policy, rng)
         return Visit(NOWHERE, segment, Place(place.time + 1, self.initial))
 
-    def charged(self, played: Sequence[Round], tables: Sequence[Floats]) -> Floats:
-        losses = np.empty(len(played))
-        kernel_of = self.schedule[[record.k for record in played]]
+    def charged(self, block: Block, losses: LossSequence) -> Floats:
+        tables, policies = losses.batch(block.first, block.first + len(block)), block.policies
+        kernel_of = self.schedule[block.first : block.first + len(block)]
+        paid = np.empty(len(block))
         for i in np.unique(kernel_of):
-            rounds = np.flatnonzero(kernel_of == i).tolist()
-            losses[rounds] = self._arenas[i].charged([played[r] for r in rounds], [tables[r] for r in rounds])
-        return losses
+            there = kernel_of == i
+            paid[there] = values(self.kernels[i], policies[there], tables[there])[:, 0, self.initial]
+        return paid
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,6 +216,10 @@ class Continuing(RoundByRound):
         result[first:last] = losses.batch(first, last)[:, 0]
         return result
 
+    def gather(self, total: Floats, losses: LossSequence, low: int, high: int) -> None:
+        first, last = (min(k * self.length, len(losses)) for k in (low, high))
+        total[first:last] += losses.batch(first, last)[:, 0]
+
     def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
         _require_steps(self.kernel, losses)
         if delays is not None and (delays.total > 0 or len(delays) != self.rounds(losses)):
@@ -245,8 +249,8 @@ class Stepwise(RoundByRound):
     def domain(self) -> StationaryPolicies:
         return StationaryPolicies(self.kernel, self.initial)
 
-    def gather(self, total: Floats, table: Floats, k: int) -> None:
-        total[k] += table[0]
+    def gather(self, total: Floats, losses: LossSequence, low: int, high: int) -> None:
+        total[low:high] += losses.batch(low, high)[:, 0]
 
     def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
         _require_steps(self.kernel, losses)

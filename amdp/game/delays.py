@@ -52,11 +52,11 @@ class Delays:
         """The rounds whose feedback arrives at the end of round `k`, in order."""
         if not 0 <= k < len(self):
             raise InvalidInput(f"arrivals of round {k!r} were asked for; rounds are 0 .. {len(self) - 1}")
-        rounds, starts = self._by_arrival
+        rounds, starts = self.by_arrival
         return rounds[starts[k] : starts[k + 1]]
 
     @cached_property
-    def _by_arrival(self) -> tuple[Ints, Ints]:
+    def by_arrival(self) -> tuple[Ints, Ints]:
         """The rounds sorted by arrival, and where the arrivals of each round start."""
         n_rounds = len(self)
         arrival = np.arange(n_rounds) + np.minimum(self.values, n_rounds)

@@ -8,7 +8,7 @@ enumeration. It is deterministic: the cost is linear in each row `pi(. | h, s)`,
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from amdp.arrays import Floats, one_hot
 from amdp.errors import InvalidInput
 from amdp.game.arenas import Episodic, Evolving
+from amdp.game.blocks import BLOCK, Block, in_blocks
 from amdp.game.loop import ArenaGame
-from amdp.game.regret import BLOCK
 from amdp.game.rounds import Round
 from amdp.kernels.threads import multiply
 from amdp.model.domains import MarkovPolicies
@@ -55,13 +55,16 @@ class DynamicRegret:
 
 
 def measure_dynamic(
-    game: ArenaGame, played: Iterable[Round], edges: Sequence[int], oracle: str | PlanningOracle = "dp"
+    game: ArenaGame,
+    played: Iterable[Round] | Iterable[Block],
+    edges: Sequence[int],
+    oracle: str | PlanningOracle = "dp",
 ) -> DynamicRegret:
     """Play all rounds and compare; the oracle plans where there is one kernel. It must prove what it finds."""
-    incurred, count, rounds = 0.0, 0, iter(played)
-    while block := list(islice(rounds, BLOCK)):
+    incurred, count = 0.0, 0
+    for block in in_blocks(iter(played), game.losses.shape):
         count += len(block)
-        incurred += float(game.arena.charged(block, [game.table(record.k) for record in block]).sum())
+        incurred += float(game.arena.charged(block, game.losses).sum())
     if count != game.rounds:
         raise InvalidInput(f"{count} rounds were played; the comparators play all {game.rounds}")
     return DynamicRegret(incurred, best_sequences(interval_costs(game, edges, oracle)), best_each_round(game, oracle))

@@ -11,10 +11,12 @@ from time import perf_counter, thread_time
 import numpy as np
 
 from amdp.algorithms.base import Distribution, Learner
-from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
+from amdp.algorithms.blocks import block_form
+from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
 from amdp.arrays import Floats, require_whole
 from amdp.errors import InvalidInput
-from amdp.game.arenas import Arena
+from amdp.game.arenas import Arena, Episodic
+from amdp.game.blocks import Block, in_blocks
 from amdp.game.delays import Delays, none, recorded
 from amdp.game.rounds import Round, Timing
 from amdp.game.seeding import Streams
@@ -60,6 +62,20 @@ def play_rounds(
     total = game.rounds if rounds is None else rounds
     _require_playable(game, learner, domain, total)
     return _rounds(game, learner, domain, streams, total)
+
+
+def play_blocks(
+    game: ArenaGame, learner: Learner[Distribution], domain: Domain, streams: Streams, rounds: int | None = None
+) -> Iterator[Block]:
+    """The same rounds, block by block: in machine code, if the learner has a compiled form for them."""
+    total = game.rounds if rounds is None else rounds
+    _require_playable(game, learner, domain, total)
+    form = block_form(learner, domain) if game.feedback in (Bandit, FullInformation) else None
+    if form is None or not isinstance(game.arena, Episodic):
+        return in_blocks(_rounds(game, learner, domain, streams, total), game.arena.domain.shape)
+    from amdp.game.compiled import play_compiled
+
+    return play_compiled(game, form, _started(learner, domain, streams), streams, total)
 
 
 def _rounds(

@@ -20,9 +20,10 @@ from amdp.algorithms.task import SOLVERS, EpochSetup, WatchedTask
 from amdp.arrays import Floats, require_positive, require_whole
 from amdp.errors import InvalidInput
 from amdp.game.arenas import Arena, Continuing, Episodic, Stepwise
+from amdp.game.blocks import Block
 from amdp.game.delays import recorded
 from amdp.game.games import FEEDBACK_NAMES, Game
-from amdp.game.loop import ArenaGame, play_rounds
+from amdp.game.loop import ArenaGame, play_blocks, play_rounds
 from amdp.game.regret import Regret, log_checkpoints, measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -75,7 +76,13 @@ class Match:
         """Play all rounds, one by one; the same seed gives the same rounds."""
         return play_rounds(self.played, self.learner, self.domain, Streams.from_seed(seed))
 
-    def measure(self, played: Iterable[Round], checkpoints: Sequence[int] | NDArray[np.int64] | None = None) -> Regret:
+    def blocks(self, seed: int) -> Iterator[Block]:
+        """Play the same rounds block by block, in machine code if the learner has a compiled form."""
+        return play_blocks(self.played, self.learner, self.domain, Streams.from_seed(seed))
+
+    def measure(
+        self, played: Iterable[Round] | Iterable[Block], checkpoints: Sequence[int] | NDArray[np.int64] | None = None
+    ) -> Regret:
         """The regret at the checkpoints, or after every round, against the game's comparator."""
         return measure(self.played, played, self.game.comparator, checkpoints)
 
@@ -254,7 +261,7 @@ def play(
         require_whole("checkpoints", checkpoints, 2)
         checkpoints = log_checkpoints(match.rounds, int(checkpoints))
     name = learner if isinstance(learner, str) else type(match.learner).__name__
-    played = match.play(seed)
+    played = match.blocks(seed)
     shown = sys.stderr.isatty() if progress is None else progress
     regret = match.measure(_with_bar(played, match.rounds, name) if shown else played, checkpoints)
     return Run(**vars(regret), match=match, learner=name, seed=seed)
@@ -265,11 +272,15 @@ def rounds(game: Game, learner: Player, seed: int = 1, **settings: Any) -> Itera
     return enter(game, learner, **settings).require_used().play(seed)
 
 
-def _with_bar(played: Iterator[Round], total: int, name: str) -> Iterator[Round]:
+def _with_bar(played: Iterator[Block], total: int, name: str) -> Iterator[Block]:
     from rich.console import Console
-    from rich.progress import track
+    from rich.progress import Progress
 
-    return iter(track(played, name, total=total, console=Console(stderr=True), transient=True))
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(name, total=total)
+        for block in played:
+            yield block
+            bar.advance(task, len(block))
 
 
 def _learner(

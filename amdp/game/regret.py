@@ -5,22 +5,21 @@ stream of steps the learner is charged with the losses that it met, those of swi
 next no expectation but that of the whole stream is free of what happened before.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from amdp.arrays import Floats
+from amdp.arrays import Bools, Floats
 from amdp.errors import InvalidInput
+from amdp.game.arenas import Arena
+from amdp.game.blocks import Block, in_blocks
 from amdp.game.loop import ArenaGame
 from amdp.game.rounds import Round
+from amdp.losses.base import LossSequence, RecentLosses
 from amdp.oracles.base import Planner, PlanningOracle, Status, bind
-
-BLOCK = 256  # rounds that are evaluated together
-BLOCK_NUMBERS = 8_000_000  # losses that are held together
 
 # Columns of `Regret` that sum an attribute of `Round`.
 SUMMED = {name: name for name in ("trials", "paid_entering", "spent", "cpu")} | {"oracle_calls": "plans"}
@@ -66,7 +65,7 @@ def log_checkpoints(rounds: int, count: int = 50) -> NDArray[np.int64]:
 
 def measure(
     game: ArenaGame,
-    played: Iterable[Round],
+    played: Iterable[Round] | Iterable[Block],
     oracle: str | PlanningOracle | None = None,
     checkpoints: Sequence[int] | NDArray[np.int64] | None = None,
 ) -> Regret:
@@ -76,21 +75,20 @@ def measure(
     """
     wanted = None if checkpoints is None else _checkpoints(checkpoints, game.rounds)
     planner = bind(game.arena.oracle if oracle is None else oracle, game.arena.domain)
-    total_losses = np.zeros(game.arena.domain.shape)
+    losses, total_losses = RecentLosses(game.losses), np.zeros(game.arena.domain.shape)
     played_so_far = 0
     sums: _Sums | None = None  # up to the end of the last block
     rows: list[_Sums] = []
-    for block in _blocks(iter(played), total_losses.size):
-        ks = np.array([record.k for record in block])
+    for block in in_blocks(iter(played), total_losses.shape):
+        ks = block.column("k")
         if not np.array_equal(ks, played_so_far + np.arange(len(ks))):
             raise InvalidInput(
                 f"rounds {ks[0]} .. {ks[-1]} do not follow the {played_so_far} before them; give all, once"
             )
         played_so_far += len(ks)
-        tables = [game.table(int(k)) for k in ks]
-        running = _running_sums(block, game.arena.charged(block, tables), sums)
-        keep = np.ones(len(block), dtype=bool) if wanted is None else np.isin(ks + 1, wanted)
-        hindsight = _best(game, planner, total_losses, zip(ks, tables, keep, strict=True))
+        running = _running_sums(block, game.arena.charged(block, losses), sums)
+        keep = np.ones(len(block), dtype=bool) if wanted is None else _is_in(ks + 1, wanted)
+        hindsight = _best(game.arena, planner, total_losses, losses, block.first, keep)
         if keep.any():
             best = {"rounds": ks[keep] + 1, "best": hindsight[:, 0], "best_bound": hindsight[:, 1]}
             rows.append(best | {name: column[keep] for name, column in running.items()})
@@ -100,26 +98,36 @@ def measure(
     return Regret(**{name: np.concatenate([row[name] for row in rows]) for name in rows[0]})
 
 
-def _running_sums(block: list[Round], charged: Floats, before: _Sums | None) -> _Sums:
+def _running_sums(block: Block, charged: Floats, before: _Sums | None) -> _Sums:
     """What is summed over the rounds, by its name in `Regret`: the sums after each round of a block."""
-    of_rounds: _Sums = {"paid": charged, "rebuilds": np.array([int(record.rebuilt) for record in block])}
+    of_rounds: _Sums = {"paid": charged, "rebuilds": block.column("rebuilt").astype(np.int64)}
     for name, of_round in SUMMED.items():
-        of_rounds[name] = np.array([getattr(record, of_round) for record in block])
+        of_rounds[name] = block.column(of_round)
     sums = {name: np.cumsum(column, axis=0) for name, column in of_rounds.items()}
     return sums if before is None else {name: before[name] + column for name, column in sums.items()}
 
 
-def _best(game: ArenaGame, planner: Planner, total_losses: Floats, block: Iterable[tuple[int, Floats, bool]]) -> Floats:
-    """The least cost and its bound `[c, 2]` after each round to keep; `total_losses` grows by all tables."""
-    totals = []
-    for k, table, kept in block:
-        game.arena.gather(total_losses, table, int(k))
-        if kept:
-            totals.append(total_losses.copy())
+def _best(
+    arena: Arena, planner: Planner, total_losses: Floats, losses: LossSequence, first: int, keep: Bools
+) -> Floats:
+    """The least cost and its bound `[c, 2]` after each round to keep; `total_losses` grows by those of the block."""
+    totals, low = [], first
+    for high in [*(first + np.flatnonzero(keep) + 1).tolist(), first + len(keep)]:
+        arena.gather(total_losses, losses, low, high)
+        low = high
+        totals.append(total_losses.copy())
+    totals.pop()  # the rest of the block
     if not totals:
         return np.empty((0, 2))
     plans = planner.minimize(np.stack(totals)).require(Status.OPTIMAL, Status.FEASIBLE)
     return np.column_stack([plans.objective, plans.bound])
+
+
+def _is_in(rounds: NDArray[np.int64], wanted: NDArray[np.int64]) -> Bools:
+    """Which of the rounds are wanted; both ascend."""
+    places = np.minimum(np.searchsorted(wanted, rounds), len(wanted) - 1)
+    found: Bools = wanted[places] == rounds
+    return found
 
 
 def _checkpoints(wanted: Sequence[int] | NDArray[np.int64], rounds: int) -> NDArray[np.int64]:
@@ -129,9 +137,3 @@ def _checkpoints(wanted: Sequence[int] | NDArray[np.int64], rounds: int) -> NDAr
     if checkpoints[0] < 1 or checkpoints[-1] > rounds or (np.diff(checkpoints) <= 0).any():
         raise InvalidInput(f"checkpoints must increase, within 1 .. {rounds}, the number of rounds")
     return checkpoints.astype(np.int64)
-
-
-def _blocks(played: Iterator[Round], size: int) -> Iterator[list[Round]]:
-    together = min(BLOCK, max(1, BLOCK_NUMBERS // size))
-    while block := list(islice(played, together)):
-        yield block

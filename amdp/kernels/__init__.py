@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from amdp.kernels import (
         entropy,
+        episodes,
         leaders,
         noise,
         paths,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "entropy",
+    "episodes",
     "leaders",
     "noise",
     "paths",

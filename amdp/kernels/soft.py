@@ -140,6 +140,43 @@ def _narrow(now, later, first, n_actions, least, rate):
     return least - np.log1p(total / n_actions) / rate
 
 
+# --- what an adaptive rate asks for -----------------------------------------------------------------------------------
+
+
+@_entry
+def estimated_loss(losses, weights, gamma):
+    """What the policy of a round pays under its estimate: the sum of `losses (1 - gamma weights)`."""
+    total = 0.0
+    for h in range(losses.size):
+        total += losses[h] * (1.0 - gamma * weights[h])
+    return total
+
+
+@_entry
+def paid(measure, table):
+    """The sum of the products of two tables."""
+    total = 0.0
+    for h in range(table.shape[0]):
+        for s in range(table.shape[1]):
+            for a in range(table.shape[2]):
+                total += measure[h, s, a] * table[h, s, a]
+    return total
+
+
+@_entry
+def occupancy(rows, policy, initial, out):
+    """The occupancy measure `[h, s, a]` of a policy over one kernel."""
+    steps, states, n_actions = policy.shape
+    at = np.zeros(states)
+    at[initial] = 1.0
+    for h in range(steps):
+        for s in range(states):
+            for a in range(n_actions):
+                out[h, s, a] = at[s] * policy[h, s, a]
+        if h + 1 < steps:
+            move(rows, h, out[h].reshape(-1), at)
+
+
 # --- visit chances ----------------------------------------------------------------------------------------------------
 
 

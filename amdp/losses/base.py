@@ -88,6 +88,28 @@ class CheckedLosses(ABC):
         return block
 
 
+class RecentLosses:
+    """A sequence that keeps the last block that was read: several readers ask for the same one."""
+
+    def __init__(self, losses: LossSequence) -> None:
+        self.losses, self.shape = losses, losses.shape
+        self._low, self._block = 0, np.empty((0, *losses.shape))
+
+    def __len__(self) -> int:
+        return len(self.losses)
+
+    def __getitem__(self, k: int) -> Floats:
+        return self.losses[k]
+
+    def __iter__(self) -> Iterator[Floats]:
+        return iter(self.losses)
+
+    def batch(self, low: int, high: int) -> Floats:
+        if not self._low <= low <= high <= self._low + len(self._block):
+            self._low, self._block = low, self.losses.batch(low, high)
+        return self._block[low - self._low : high - self._low]
+
+
 @dataclass(frozen=True, eq=False)
 class FixedLosses(CheckedLosses):
     """Losses by array `[k, h, s, a]`, checked at once. The array is not copied; do not change it afterwards."""

@@ -171,6 +171,10 @@ class TwoStepReach(CompiledReach):
         bounds, limits = self._scaled(limit)
         return Scaled(bounds[at], limits[at])
 
+    def every(self, limit: int) -> tuple[Floats, NDArray[np.int64], NDArray[np.int64]]:
+        """Bounds and limits `[h, s]`, and batches `[h]`, for the pairs of whole episodes."""
+        return *self._scaled(limit), self._batches
+
     def _scaled(self, limit: int) -> Scaled:
         """All of them, `[h, s]`: most learners have one limit."""
         last: tuple[int, Scaled] | None = vars(self).get("_last")

@@ -8,6 +8,7 @@ from worlds import plain_values, random_rows
 from amdp import InvalidInput, Kernel, MarkovPolicies
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.game.arenas import Arena, Episodic, Evolving
+from amdp.game.blocks import RoundList
 from amdp.game.delays import fixed
 from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
@@ -57,7 +58,7 @@ def test_each_round_is_charged_under_its_kernel() -> None:
     several, schedule = kernels(3), np.random.default_rng(6).integers(3, size=ROUNDS)
     arena, losses = Evolving(several, schedule, 2), tables()
     played = rounds(arena)
-    paid = arena.charged(played[4:], [losses[one.k] for one in played[4:]])
+    paid = arena.charged(RoundList(played[4:]), losses)
     for one, charge in zip(played[4:], paid, strict=True):
         domain = MarkovPolicies(several[schedule[one.k]], 2)
         assert_allclose(charge, plain_values(domain, losses[one.k], one.policy.argmax(axis=2))[0, 2])

@@ -16,8 +16,9 @@ from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl
 from amdp.arrays import Floats
 from amdp.game.arenas import Episodic
+from amdp.game.blocks import BLOCK
 from amdp.game.loop import ArenaGame, play_rounds
-from amdp.game.regret import BLOCK, log_checkpoints, measure
+from amdp.game.regret import log_checkpoints, measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses

@@ -32,7 +32,6 @@ from amdp.arrays import Actions, Costs, Floats, Policies
 from amdp.game import regret
 from amdp.game.arenas import Continuing, Episodic
 from amdp.game.delays import Delays
-from amdp.game.loop import ArenaGame
 from amdp.model.chains import chains, laws, rows_of
 from amdp.model.confidence import BernsteinBox, Radius
 from amdp.model.connectivity import Diameter, diameter
@@ -421,11 +420,11 @@ def stale_scale(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
 def comparator_without_last_round(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:
     """The best policy in hindsight is found before the losses of the round are added."""
 
-    def best(game: ArenaGame, planner: Planner, so_far: Floats, block: Any) -> Floats:
+    def best(arena: Any, planner: Planner, so_far: Floats, losses: Any, first: int, keep: Any) -> Floats:
         totals = []
-        for k, table, _ in block:
+        for k in range(first, first + len(keep)):
             totals.append(so_far.copy())
-            game.arena.gather(so_far, table, int(k))
+            arena.gather(so_far, losses, k, k + 1)
         plans = planner.minimize(np.stack(totals))
         return np.column_stack([plans.objective, plans.bound])
 

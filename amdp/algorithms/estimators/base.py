@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
+from amdp import kernels
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
@@ -83,11 +84,9 @@ def estimated_loss(estimator: Estimator, feedback: Feedback) -> float:
     if isinstance(feedback, FullInformation):
         if feedback.weights.occupancy is None:
             raise InvalidInput("the feedback's weights carry no occupancy measure; give it the weights of `weigh`")
-        return float(np.vdot(feedback.weights.occupancy, feedback.table))
+        return float(kernels.soft.paid(feedback.weights.occupancy, feedback.table))
     gamma: float = getattr(estimator, "gamma", 0.0)
-    if gamma == 0.0:
-        return float(feedback.losses.sum())
-    return float((feedback.losses * (1.0 - gamma * feedback.weights.values)).sum())
+    return float(kernels.soft.estimated_loss(feedback.losses, feedback.weights.values, gamma))
 
 
 def added(total: Floats, feedback: Bandit) -> Floats:

@@ -9,23 +9,33 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, sqrt
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
+from amdp import kernels
 from amdp.algorithms.base import PolicyStream, Trials
+from amdp.algorithms.blocks import BlockResult, empty_played, waiting
 from amdp.algorithms.bounds import FtplBound, ftpl_bound, require_delay, require_episodes, require_rounds
 from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
-from amdp.algorithms.estimators.resampling import GeometricResampling, Resampling
+from amdp.algorithms.estimators.resampling import (
+    GeometricResampling,
+    Resampling,
+    ScaledResampling,
+    SharedResampling,
+    SharedScaledResampling,
+)
 from amdp.algorithms.estimators.scaled_trials import CompiledScaledTrials, ScaledTrials
-from amdp.algorithms.estimators.trials import CompiledTrials, batched
+from amdp.algorithms.estimators.trials import CompiledTrials, batched, require_sound
 from amdp.algorithms.ftpl.perturbations import Exponential, Laplace, Perturbation
 from amdp.arrays import Actions, Floats, Policies, one_hot
+from amdp.kernels.blocks import Block, Played, Waiting
+from amdp.kernels.layout import many_lanes
 from amdp.model.domains import Domain, MarkovPolicies
-from amdp.model.reach import CompiledReach, Reach, reach_of
+from amdp.model.reach import BATCH, CompiledReach, Reach, TwoStepReach, reach_of
 from amdp.model.segments import Segment
-from amdp.model.transitions import SingleKernel
+from amdp.model.transitions import Kernel, SingleKernel
 from amdp.oracles.base import Planner, PlanningOracle, Status, bind
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 
@@ -176,6 +186,16 @@ class Ftpl:
         """Add the estimate of the losses to the sum."""
         return replace(distribution, total=learned(self.estimator, distribution.total, feedback, distribution))
 
+    def block_form(self, domain: Domain) -> "FtplBlocks | None":
+        """Its compiled form: over one kernel, by backward induction, with the paper's noise and its estimators."""
+        planned = isinstance(bind(self.oracle, domain).oracle, BackwardInduction) and type(self) is Ftpl
+        if not planned or not isinstance(domain.dynamics, SingleKernel):
+            return None
+        kinds = FULL if isinstance(self.perturbation, Laplace | Exponential) else ()
+        if isinstance(self.perturbation, Laplace):
+            kinds += PLAIN + (SCALED if isinstance(domain.dynamics, Kernel) else ())
+        return FtplBlocks(self) if type(self.estimator) in kinds else None
+
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> FtplBound | None:
         """What Theorems 4 and 6 allow after `rounds`; None where no explicit bound is known: boxes, other noise."""
         known = isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel)
@@ -185,6 +205,67 @@ class Ftpl:
         if not isinstance(estimator, Resampling):
             return None
         return ftpl_bound(domain.shape, rounds, noise.rate, estimator.limit, waited)
+
+
+FULL: tuple[type, ...] = (WholeTable,)
+PLAIN: tuple[type, ...] = (GeometricResampling, SharedResampling)
+SCALED: tuple[type, ...] = (ScaledResampling, SharedScaledResampling)
+
+
+@dataclass(frozen=True)
+class FtplBlocks:
+    """FTPL, block by block."""
+
+    learner: Ftpl
+
+    def space(self, slots: int, domain: Domain) -> Waiting:
+        """Segments that wait."""
+        return waiting(slots, domain.shape[0])
+
+    def play(
+        self, distribution: PerturbedLeader, block: Block, space: Waiting, rng: np.random.Generator
+    ) -> tuple[PerturbedLeader, BlockResult]:
+        b, (steps, states, _) = len(block.slots), distribution.total.shape
+        total, played = distribution.total.copy(), empty_played(b, steps)
+        policies = np.empty((b, steps, 1, states), np.int32)
+        bad = self._played(distribution, block, space, rng, total, policies, played)
+        require_sound(total, bad < 0)
+        after = replace(distribution, total=total, oracle_calls=distribution.oracle_calls + b)
+        return after, BlockResult(played, policies[:, :, 0], 1 + played.trials)
+
+    def _played(
+        self,
+        state: PerturbedLeader,
+        block: Block,
+        space: Waiting,
+        rng: np.random.Generator,
+        total: Floats,
+        policies: Actions,
+        played: Played,
+    ) -> int:
+        """Plays; -1, or the round in which a cost was not finite."""
+        kernel, estimator, scale = state.domain.dynamics, self.learner.estimator, 1.0 / state.perturbation.rate
+        assert isinstance(kernel, SingleKernel)
+        if isinstance(estimator, WholeTable):
+            seeds, is_laplace = many_lanes(rng, len(policies)), isinstance(state.perturbation, Laplace)
+            bad = kernels.episodes.fpl(kernel.rows, block, seeds, scale, is_laplace, total, policies, played)
+            return int(bad)
+        assert isinstance(estimator, Resampling)
+        seeds = many_lanes(rng, 3 * len(policies)).reshape(len(policies), 3, 4, -1)
+        rows = kernel.rows, kernel.leader_rows, state.domain.reached
+        is_shared = isinstance(estimator, SharedResampling | SharedScaledResampling)
+        play: Callable[..., int]
+        trials: tuple[Any, ...]
+        trial_rows: Any
+        if isinstance(state.reach, TwoStepReach):
+            play, trial_rows, trials = (
+                kernels.episodes.ftpl_scaled,
+                state.reach.rows,
+                state.reach.every(estimator.limit),
+            )
+        else:
+            play, trial_rows, trials = kernels.episodes.ftpl, kernel.paths, (estimator.limit, BATCH)
+        return int(play(*rows, trial_rows, block, space, seeds, scale, *trials, is_shared, total, policies, played))
 
 
 class LiteralFtpl(Ftpl):

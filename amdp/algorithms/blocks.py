@@ -1,0 +1,67 @@
+"""Compiled forms of learners: blocks of episodes without Python between the rounds.
+
+A learner with a compiled form has a method `block_form(domain)`. It returns a `BlockForm`, or None where the form does
+not cover what the learner was made of, such as another oracle than `dp`. The rounds are the same to the last bit as
+those of its methods `draw`, `weigh` and `learn`, called one after the other: both are made of the same compiled steps.
+"""
+
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amdp.arrays import Policies, one_hot
+from amdp.kernels.blocks import Block, Played, Waiting
+from amdp.model.domains import Domain
+
+State = TypeVar("State")
+
+
+class BlockResult(NamedTuple):
+    """What a learner leaves of a block of `b` rounds."""
+
+    played: Played
+    policies: Any  # chances [b, h, s, a], or the actions [b, h, s] of deterministic ones
+    plans: NDArray[np.int64]  # [b], questions to a planning oracle
+
+
+class BlockForm(Protocol[State]):
+    """How a learner plays a block."""
+
+    def space(self, slots: int, domain: Domain) -> Any:
+        """Memory for so many rounds whose feedback has not arrived; `play` writes to it."""
+        ...
+
+    def play(
+        self, distribution: State, block: Block, space: Any, rng: np.random.Generator
+    ) -> tuple[State, BlockResult]:
+        """Play on from a distribution; the distribution after the block, and what came of it."""
+        ...
+
+
+def block_form(learner: object, domain: Domain) -> BlockForm[Any] | None:
+    """The compiled form of a learner over a domain, if it has one."""
+    find = getattr(learner, "block_form", None)
+    form: BlockForm[Any] | None = find(domain) if callable(find) else None
+    return form
+
+
+def waiting(slots: int, steps: int) -> Waiting:
+    """Empty slots."""
+    states, actions = np.empty((2, slots, steps), np.int64)
+    weights, losses = np.empty((2, slots, steps))
+    return Waiting(states, actions, weights, losses)
+
+
+def empty_played(rounds: int, steps: int) -> Played:
+    """To be filled by a compiled game."""
+    states, actions = np.empty((2, rounds, steps), np.int64)
+    return Played(states, actions, np.zeros(rounds, np.int64), np.zeros(4, np.int64))
+
+
+def as_policies(policies: Any, n_actions: int) -> Policies:
+    """Chances of actions `[b, h, s, a]`."""
+    if policies.ndim == 3:
+        return one_hot(policies.astype(np.int64), n_actions)
+    chances: Policies = policies
+    return chances

@@ -1,0 +1,130 @@
+"""Blocks of rounds: a game is played and measured block by block.
+
+A learner with a compiled form plays a block in machine code, any other round by round in Python; whoever measures the
+blocks sees no difference.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amdp.algorithms.blocks import BlockResult, as_policies
+from amdp.arrays import Floats, Policies
+from amdp.game.rounds import Round, Timing
+from amdp.model.segments import Segment, Shape
+
+BLOCK = 256  # rounds that are played and evaluated together
+BLOCK_NUMBERS = 8_000_000  # losses that are held together
+
+
+def block_size(shape: Shape) -> int:
+    """How many rounds a block has."""
+    return min(BLOCK, max(1, BLOCK_NUMBERS // prod(shape)))
+
+
+class Block(ABC):
+    """Consecutive rounds of a game."""
+
+    first: int  # the number of its first round
+
+    @abstractmethod
+    def __len__(self) -> int: ...
+
+    @abstractmethod
+    def __iter__(self) -> Iterator[Round]:
+        """The rounds one by one."""
+
+    @property
+    @abstractmethod
+    def policies(self) -> Policies:
+        """The policies that were played, `[b, h, s, a]`, or `[b, s, a]` if they are stationary."""
+
+    @abstractmethod
+    def column(self, name: str) -> NDArray[Any]:
+        """An attribute of all its rounds, `[b]`; of `spent` and `cpu` `[b, 4]`."""
+
+
+@dataclass(frozen=True, eq=False)
+class RoundList(Block):
+    """Rounds that were played one by one."""
+
+    rounds: list[Round]
+    first: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "first", self.rounds[0].k)
+
+    def __len__(self) -> int:
+        return len(self.rounds)
+
+    def __iter__(self) -> Iterator[Round]:
+        return iter(self.rounds)
+
+    @property
+    def policies(self) -> Policies:
+        return np.stack([record.policy for record in self.rounds])
+
+    def column(self, name: str) -> NDArray[Any]:
+        return np.array([getattr(record, name) for record in self.rounds])
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledBlock(Block):
+    """Episodes that were played in machine code. The time of a round is the mean over the block."""
+
+    first: int
+    result: BlockResult = field(repr=False)
+    tables: Floats = field(repr=False)  # [b, h, s, a]
+    arrived: NDArray[np.int64]  # [b], feedbacks that arrived at the end of each round
+    spent: Timing
+    cpu: Timing
+
+    def __len__(self) -> int:
+        return len(self.arrived)
+
+    @property
+    def policies(self) -> Policies:
+        return as_policies(self.result.policies, self.tables.shape[3])
+
+    @property
+    def paid(self) -> Floats:
+        """The losses that were met, `[b]`."""
+        states, actions = self.result.played.states, self.result.played.actions
+        met: Floats = self.tables[np.arange(len(self))[:, None], np.arange(states.shape[1]), states, actions]
+        return np.array([one.sum() for one in met]) if met.shape[1] > 8 else met.sum(axis=1)
+
+    def column(self, name: str) -> NDArray[Any]:
+        if name in ("spent", "cpu"):
+            return np.tile(np.array(getattr(self, name)) / len(self), (len(self), 1))
+        if name == "k":
+            return self.first + np.arange(len(self))
+        if name == "paid":
+            return self.paid
+        counts = {"trials": self.result.played.trials, "plans": self.result.plans}
+        return counts[name] if name in counts else np.zeros(len(self))
+
+    def __iter__(self) -> Iterator[Round]:
+        policies, played, paid = self.policies, self.result.played, self.paid
+        spent, cpu = (Timing(*(part / len(self) for part in clock)) for clock in (self.spent, self.cpu))
+        for i in range(len(self)):
+            segment = Segment(played.states[i].copy(), played.actions[i].copy())
+            yield Round(
+                self.first + i, policies[i], segment, float(paid[i]), int(played.trials[i]), spent, cpu, False,
+                int(self.arrived[i]), plans=int(self.result.plans[i]),
+            )  # fmt: skip
+
+
+def in_blocks(played: Iterator[Any], shape: Shape) -> Iterator[Block]:
+    """Rounds put together to blocks; blocks as they are."""
+    for one in played:
+        if isinstance(one, Block):
+            yield one
+        else:
+            more = islice(played, block_size(shape) - 1)
+            yield RoundList([one, *more])

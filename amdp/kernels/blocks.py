@@ -1,0 +1,42 @@
+"""Blocks of episodes as the compiled games of `amdp.kernels.episodes` read and write them."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from amdp.arrays import Floats
+from amdp.kernels.rows import Paths
+
+DRAW, WEIGH, LEARN, ARENA = 0, 1, 2, 3  # parts of a round whose time is measured
+
+
+class Block(NamedTuple):
+    """What a block of `b` rounds is played with."""
+
+    paths: Paths  # of the arena
+    initial: int
+    luck: Floats  # [b, h, 2], uniform numbers: for the action, for the move
+    tables: Floats  # [b + late, h, s, a], losses of the rounds, then of earlier rounds whose feedback arrives
+    slots: NDArray[np.int64]  # [b], where the feedback of each round waits; -1: it never arrives
+    starts: NDArray[np.int64]  # [b + 1], where the arrivals of each round begin in the two below
+    arrived: NDArray[np.int64]  # slots
+    arrived_tables: NDArray[np.int64]  # indices into `tables`
+
+
+class Waiting(NamedTuple):
+    """Segments whose feedback has not arrived, in their slots, with the weights and the losses that were met."""
+
+    states: NDArray[np.int64]  # [slots, h]
+    actions: NDArray[np.int64]
+    weights: Floats
+    losses: Floats
+
+
+class Played(NamedTuple):
+    """What came of a block."""
+
+    states: NDArray[np.int64]  # [b, h]
+    actions: NDArray[np.int64]
+    trials: NDArray[np.int64]  # [b]
+    spent: NDArray[np.int64]  # [4], nanoseconds by part

@@ -1,0 +1,281 @@
+"""Blocks of episodes, compiled: one loop a learner, made of the same steps that its Python methods call one by one.
+
+A round: a policy, a trajectory, weights at once, and the feedback that arrives at its end, of this round or of earlier
+ones. What waits for its feedback stands in slots. Glue between the steps rounds every operation as it is written, like
+numpy.
+"""
+
+import numpy as np
+
+from amdp.kernels.blocks import ARENA, DRAW, LEARN, WEIGH
+from amdp.kernels.clock import nanoseconds
+from amdp.kernels.compiling import entry, inner
+from amdp.kernels.noise import add_exponential
+from amdp.kernels.paths import move, walk
+from amdp.kernels.soft import estimated_loss, occupancy, paid, sweep, value, visit_chances
+from amdp.kernels.sweeps import _sound, cheapest
+from amdp.kernels.trials import leader, per_step, scaled_per_step, scaled_shared, shared
+
+_entry = entry()
+_inner = inner()
+
+
+@_inner
+def _lap(clock, since, spent, part):
+    """Count the time since then for a part; the time now."""
+    now = nanoseconds(clock)
+    spent[part] += now - since
+    return now
+
+
+@_entry
+def assign_slots(arrives, rounds, starts, slots):
+    """Give each round whose feedback arrives a slot from its play to its arrival; how many slots that takes.
+
+    `rounds[starts[k]:starts[k+1]]` are those that arrive at the end of round `k`.
+    """
+    free = np.empty(slots.size, np.int64)
+    n_free, count = 0, 0
+    for k in range(slots.size):
+        slots[k] = -1
+        if arrives[k]:
+            if n_free > 0:
+                n_free -= 1
+                slots[k] = free[n_free]
+            else:
+                slots[k] = count
+                count += 1
+        for i in range(starts[k], starts[k + 1]):
+            free[n_free] = slots[rounds[i]]
+            n_free += 1
+    return count
+
+
+@_inner
+def _keep(block, waiting, k, played, weights):
+    """Put the segment of round `k` where its feedback will find it."""
+    slot = block.slots[k]
+    if slot < 0:
+        return
+    for h in range(weights.size):
+        s, a = played.states[k, h], played.actions[k, h]
+        waiting.states[slot, h] = s
+        waiting.actions[slot, h] = a
+        waiting.weights[slot, h] = weights[h]
+        waiting.losses[slot, h] = block.tables[k, h, s, a]
+
+
+@_inner
+def _add_estimate(waiting, slot, total):
+    """Weight times loss at the pairs of a segment, added to the sum of the estimates."""
+    for h in range(total.shape[0]):
+        total[h, waiting.states[slot, h], waiting.actions[slot, h]] += (
+            waiting.weights[slot, h] * waiting.losses[slot, h]
+        )
+
+
+@_inner
+def _add_table(table, total):
+    for h in range(total.shape[0]):
+        for s in range(total.shape[1]):
+            for a in range(total.shape[2]):
+                total[h, s, a] += table[h, s, a]
+
+
+# --- the soft leader --------------------------------------------------------------------------------------------------
+#
+# A rate is `[range, first, gaps, sum of the gaps]`, or `[rate]` if it is fixed: see `amdp.algorithms.rates`.
+
+
+@_inner
+def _rate(rate):
+    return rate[0] if rate.size == 1 else rate[0] / max(rate[2], rate[1])
+
+
+@_inner
+def _add_gap(rate, gap):
+    rate[3] += gap
+    rate[2] = max(rate[2], rate[3])
+
+
+@_entry
+def soft_bandit(rows, block, waiting, rate, gamma, total, policies, played):
+    """The soft leader with bandit feedback; -1, or the round that visited a pair without a chance."""
+    b, steps, states, _ = policies.shape
+    values, chances, every = np.empty((steps, states)), np.empty(steps), np.arange(steps)
+    clock = np.zeros(2, np.int64)
+    now = nanoseconds(clock)
+    for k in range(b):
+        sweep(rows, total, _rate(rate), policies[k], values)
+        now = _lap(clock, now, played.spent, DRAW)
+        walk(block.paths, policies[k], block.initial, block.luck[k], played.states[k], played.actions[k])
+        now = _lap(clock, now, played.spent, ARENA)
+        visit_chances(rows, policies[k], block.initial, every, played.states[k], played.actions[k], chances)
+        for h in range(steps):
+            chance = chances[h] + gamma
+            if not chance > 0.0:
+                return k
+            chances[h] = 1.0 / chance
+        _keep(block, waiting, k, played, chances)
+        now = _lap(clock, now, played.spent, WEIGH)
+        before = values[0, block.initial]
+        for i in range(block.starts[k], block.starts[k + 1]):
+            slot = block.arrived[i]
+            _add_estimate(waiting, slot, total)
+            if rate.size > 1:
+                rate_then = _rate(rate)
+                after = value(rows, total, rate_then, block.initial)
+                _add_gap(rate, estimated_loss(waiting.losses[slot], waiting.weights[slot], gamma) - (after - before))
+                if i + 1 < block.starts[k + 1]:
+                    before = value(rows, total, _rate(rate), block.initial)
+        now = _lap(clock, now, played.spent, LEARN)
+    return -1
+
+
+@_entry
+def soft_full(rows, block, rate, total, measures, policies, played):
+    """The soft leader with full information; `measures[slot, h, s, a]` are the occupancies of what waits."""
+    b, steps, states, _ = policies.shape
+    values = np.empty((steps, states))
+    clock = np.zeros(2, np.int64)
+    now = nanoseconds(clock)
+    for k in range(b):
+        sweep(rows, total, _rate(rate), policies[k], values)
+        now = _lap(clock, now, played.spent, DRAW)
+        walk(block.paths, policies[k], block.initial, block.luck[k], played.states[k], played.actions[k])
+        now = _lap(clock, now, played.spent, ARENA)
+        if rate.size > 1 and block.slots[k] >= 0:
+            occupancy(rows, policies[k], block.initial, measures[block.slots[k]])
+        now = _lap(clock, now, played.spent, WEIGH)
+        before = values[0, block.initial]
+        for i in range(block.starts[k], block.starts[k + 1]):
+            table = block.tables[block.arrived_tables[i]]
+            _add_table(table, total)
+            if rate.size > 1:
+                after = value(rows, total, _rate(rate), block.initial)
+                _add_gap(rate, paid(measures[block.arrived[i]], table) - (after - before))
+                if i + 1 < block.starts[k + 1]:
+                    before = value(rows, total, _rate(rate), block.initial)
+        now = _lap(clock, now, played.spent, LEARN)
+
+
+# --- follow the perturbed leader --------------------------------------------------------------------------------------
+
+
+@_inner
+def _walk_actions(paths, actions, n_actions, initial, luck, states, chosen):
+    """`paths.walk` of a deterministic policy `[h, s]`: the numbers for actions are not needed."""
+    s = initial
+    for h in range(states.size):
+        states[h] = s
+        chosen[h] = actions[h, s]
+        if h + 1 < states.size:
+            s = move(paths, h, s * n_actions + actions[h, s], luck[h, 1])
+
+
+@_entry
+def ftpl(
+    rows, leader_rows, reached, paths, block, waiting, seeds, scale, limit, batch, is_shared, total, policies, played
+):
+    """FTPL with plain trials, of their own for each step or shared; -1, or the round with a cost that is not finite.
+
+    `seeds[k]` are those of the leader's noise, of the trials' noise and of their paths. Policies are `[b, h, 1, s]`.
+    """
+    n_actions, weights = total.shape[2], np.empty(total.shape[0])
+    clock = np.zeros(2, np.int64)
+    now = nanoseconds(clock)
+    for k in range(policies.shape[0]):
+        if not leader(rows, seeds[k, 0], scale, total, policies[k]):
+            return k
+        now = _lap(clock, now, played.spent, DRAW)
+        states, actions = played.states[k], played.actions[k]
+        _walk_actions(block.paths, policies[k, :, 0], n_actions, block.initial, block.luck[k], states, actions)
+        now = _lap(clock, now, played.spent, ARENA)
+        noise, luck = seeds[k, 1], seeds[k, 2]
+        if is_shared:
+            trials = shared(
+                leader_rows, reached, paths, noise, luck, scale, total, block.initial, 0, states, actions, limit, batch,
+                weights,
+            )  # fmt: skip
+        else:
+            trials = per_step(
+                leader_rows, reached, paths, noise, luck, scale, total, block.initial, 0, states, actions, limit, batch,
+                weights,
+            )  # fmt: skip
+        if trials < 0:
+            return k
+        played.trials[k] = trials
+        _keep(block, waiting, k, played, weights)
+        now = _lap(clock, now, played.spent, WEIGH)
+        for i in range(block.starts[k], block.starts[k + 1]):
+            _add_estimate(waiting, block.arrived[i], total)
+        now = _lap(clock, now, played.spent, LEARN)
+    return -1
+
+
+@_entry
+def ftpl_scaled(
+    rows, leader_rows, reached, reach, block, waiting, seeds, scale, bounds, limits, batches, is_shared, total,
+    policies, played,
+):  # fmt: skip
+    """FTPL with scaled trials, whose `bounds` and `limits` are `[h, s]`, and `batches` `[h]`."""
+    steps, _, n_actions = total.shape
+    weights, own_bounds, own_limits = np.empty(steps), np.empty(steps), np.empty(steps, np.int64)
+    clock = np.zeros(2, np.int64)
+    now = nanoseconds(clock)
+    for k in range(policies.shape[0]):
+        if not leader(rows, seeds[k, 0], scale, total, policies[k]):
+            return k
+        now = _lap(clock, now, played.spent, DRAW)
+        states, actions = played.states[k], played.actions[k]
+        _walk_actions(block.paths, policies[k, :, 0], n_actions, block.initial, block.luck[k], states, actions)
+        now = _lap(clock, now, played.spent, ARENA)
+        for h in range(steps):
+            own_bounds[h], own_limits[h] = bounds[h, states[h]], limits[h, states[h]]
+        noise, luck = seeds[k, 1], seeds[k, 2]
+        if is_shared:
+            trials = scaled_shared(
+                leader_rows, reached, reach, noise, luck, scale, total, block.initial, 0, states, actions, own_bounds,
+                own_limits, batches, steps, weights,
+            )  # fmt: skip
+        else:
+            trials = scaled_per_step(
+                leader_rows, reached, reach, noise, luck, scale, total, block.initial, 0, states, actions, own_bounds,
+                own_limits, batches, steps, weights,
+            )  # fmt: skip
+        if trials < 0:
+            return k
+        played.trials[k] = trials
+        _keep(block, waiting, k, played, weights)
+        now = _lap(clock, now, played.spent, WEIGH)
+        for i in range(block.starts[k], block.starts[k + 1]):
+            _add_estimate(waiting, block.arrived[i], total)
+        now = _lap(clock, now, played.spent, LEARN)
+    return -1
+
+
+@_entry
+def fpl(rows, block, seeds, scale, is_laplace, total, policies, played):
+    """A perturbed leader with full information, with Laplace or exponential noise."""
+    steps, states, n_actions = total.shape
+    costs, values = np.empty((steps, 1, states, n_actions)), np.empty((steps, 1, states))
+    clock = np.zeros(2, np.int64)
+    now = nanoseconds(clock)
+    for k in range(policies.shape[0]):
+        if is_laplace:
+            finite = leader(rows, seeds[k], scale, total, policies[k])
+        else:
+            add_exponential(seeds[k], -scale, total.reshape(steps, -1), costs.reshape(steps, 1, -1))
+            cheapest(rows, costs, True, policies[k], values)
+            finite = _sound(rows, values)
+        if not finite:
+            return k
+        now = _lap(clock, now, played.spent, DRAW)
+        _walk_actions(
+            block.paths, policies[k, :, 0], n_actions, block.initial, block.luck[k], played.states[k], played.actions[k]
+        )
+        now = _lap(clock, now, played.spent, ARENA)
+        for i in range(block.starts[k], block.starts[k + 1]):
+            _add_table(block.tables[block.arrived_tables[i]], total)
+        now = _lap(clock, now, played.spent, LEARN)
+    return -1
