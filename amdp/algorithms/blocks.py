@@ -59,6 +59,20 @@ def empty_played(rounds: int, steps: int) -> Played:
     return Played(states, actions, np.zeros(rounds, np.int64), np.zeros(4, np.int64))
 
 
+def part_of_block(block: Block, low: int, high: int) -> Block:
+    """The rounds `low .. high - 1` of a block."""
+    starts = block.starts[low : high + 1]
+    inside = slice(starts[0], starts[-1])
+    return block._replace(
+        luck=block.luck[low:high],
+        tables=np.concatenate([block.tables[low:high], block.tables]) if low else block.tables,
+        slots=block.slots[low:high],
+        starts=starts - starts[0],
+        arrived=block.arrived[inside],
+        arrived_tables=block.arrived_tables[inside] + (high - low if low else 0),
+    )
+
+
 def as_policies(policies: Any, n_actions: int) -> Policies:
     """Chances of actions `[b, h, s, a]`."""
     if policies.ndim == 3:

@@ -15,8 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
 from amdp.algorithms.bounds import require_rate
-from amdp.arrays import require_positive
+from amdp.arrays import Floats, require_positive
 from amdp.errors import InvalidInput
 
 ADAPTIVE, THEORY = "adaptive", "theory"  # rates by name
@@ -84,3 +86,10 @@ class AdaptiveRate:
 def as_rate(rate: "float | Rate") -> Rate:
     """A number as the rate of all rounds; a `Rate` as it is."""
     return rate if isinstance(rate, Rate) else FixedRate(rate)
+
+
+def as_numbers(rate: Rate) -> Floats:
+    """A rate as compiled games keep it: that of all rounds, or all that an adaptive one is made of."""
+    if isinstance(rate, AdaptiveRate):
+        return np.array([rate.range, rate.first, rate.gaps, rate.total])
+    return np.array([rate.value])

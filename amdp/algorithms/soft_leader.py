@@ -26,7 +26,7 @@ from amdp.algorithms.bounds import AdaptiveBound, Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, estimated_loss, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
-from amdp.algorithms.rates import ADAPTIVE, THEORY, AdaptiveRate, FixedRate, Rate, as_rate
+from amdp.algorithms.rates import ADAPTIVE, THEORY, AdaptiveRate, FixedRate, Rate, as_numbers, as_rate
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
@@ -192,7 +192,7 @@ class SoftBlocks:
     def play(
         self, distribution: SoftPolicy, block: Block, space: Any, rng: np.random.Generator
     ) -> tuple[SoftPolicy, BlockResult]:
-        rate, total = _as_numbers(distribution.rate), distribution.total.copy()
+        rate, total = as_numbers(distribution.rate), distribution.total.copy()
         policies = np.empty((len(block.slots), *total.shape))
         played = empty_played(len(block.slots), len(total))
         rows = _compiled(distribution.domain).rows
@@ -206,13 +206,6 @@ class SoftBlocks:
                 self.learner.weigh(last, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
         after = SoftPolicy(distribution.domain, _from_numbers(distribution.rate, rate), total)
         return after, BlockResult(played, policies, np.zeros(len(policies), np.int64))
-
-
-def _as_numbers(rate: Rate) -> Floats:
-    """A rate as compiled games keep it."""
-    if isinstance(rate, AdaptiveRate):
-        return np.array([rate.range, rate.first, rate.gaps, rate.total])
-    return np.array([rate.value])
 
 
 def _from_numbers(before: Rate, numbers: Floats) -> Rate:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amdp.arrays import Floats
-from amdp.kernels.rows import Paths
+from amdp.kernels.rows import Paths, TwoStepRows
 
 DRAW, WEIGH, LEARN, ARENA = 0, 1, 2, 3  # parts of a round whose time is measured
 
@@ -40,3 +40,22 @@ class Played(NamedTuple):
     actions: NDArray[np.int64]
     trials: NDArray[np.int64]  # [b]
     spent: NDArray[np.int64]  # [4], nanoseconds by part
+
+
+class PlainSearch(NamedTuple):
+    """How plain resampling weighs an episode."""
+
+    paths: Paths  # of the learner's kernel
+    limit: int
+    batch: int
+    is_shared: bool
+
+
+class ScaledSearch(NamedTuple):
+    """How reach-scaled resampling weighs an episode over a dense kernel."""
+
+    reach: TwoStepRows
+    bounds: Floats  # [h, s]
+    limits: NDArray[np.int64]  # [h, s]
+    batches: NDArray[np.int64]  # [h]
+    is_shared: bool

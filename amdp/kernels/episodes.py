@@ -6,15 +6,18 @@ numpy.
 """
 
 import numpy as np
+from numba.extending import overload
 
-from amdp.kernels.blocks import ARENA, DRAW, LEARN, WEIGH
+from amdp.kernels.blocks import ARENA, DRAW, LEARN, WEIGH, PlainSearch, ScaledSearch
 from amdp.kernels.clock import nanoseconds
 from amdp.kernels.compiling import entry, inner
+from amdp.kernels.layout import LANES
 from amdp.kernels.noise import add_exponential
 from amdp.kernels.paths import move, walk
+from amdp.kernels.philox import fill_words
 from amdp.kernels.soft import estimated_loss, occupancy, paid, sweep, value, visit_chances
 from amdp.kernels.sweeps import _sound, cheapest
-from amdp.kernels.trials import leader, per_step, scaled_per_step, scaled_shared, shared
+from amdp.kernels.trials import gap, leader, per_step, scaled_per_step, scaled_shared, shared
 
 _entry = entry()
 _inner = inner()
@@ -173,38 +176,78 @@ def _walk_actions(paths, actions, n_actions, initial, luck, states, chosen):
             s = move(paths, h, s * n_actions + actions[h, s], luck[h, 1])
 
 
-@_entry
-def ftpl(
-    rows, leader_rows, reached, paths, block, waiting, seeds, scale, limit, batch, is_shared, total, policies, played
+def weigh(trials, leader_rows, reached, seeds, scale, total, initial, states, actions, weights):
+    """The weights of an episode by resampling trials; their number, or -1 if a cost was not finite."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(weigh)
+def _weigh(trials, leader_rows, reached, seeds, scale, total, initial, states, actions, weights):
+    return _WEIGH[trials.instance_class]
+
+
+def _weigh_counted(trials, leader_rows, reached, seeds, scale, total, initial, states, actions, weights):
+    rows, noise, luck = trials.paths, seeds[0], seeds[1]
+    limit, batch = trials.limit, trials.batch
+    if trials.is_shared:
+        return shared(
+            leader_rows, reached, rows, noise, luck, scale, total, initial, 0, states, actions, limit, batch, weights
+        )
+    return per_step(
+        leader_rows, reached, rows, noise, luck, scale, total, initial, 0, states, actions, limit, batch, weights
+    )
+
+
+def _weigh_scaled(trials, leader_rows, reached, seeds, scale, total, initial, states, actions, weights):
+    rows, noise, luck, batches, steps = trials.reach, seeds[0], seeds[1], trials.batches, states.size
+    bounds, limits = np.empty(steps), np.empty(steps, np.int64)
+    for h in range(steps):
+        bounds[h], limits[h] = trials.bounds[h, states[h]], trials.limits[h, states[h]]
+    if trials.is_shared:
+        return scaled_shared(
+            leader_rows, reached, rows, noise, luck, scale, total, initial, 0, states, actions, bounds, limits, batches,
+            steps, weights,
+        )  # fmt: skip
+    return scaled_per_step(
+        leader_rows, reached, rows, noise, luck, scale, total, initial, 0, states, actions, bounds, limits, batches,
+        steps, weights,
+    )  # fmt: skip
+
+
+_WEIGH = {PlainSearch: _weigh_counted, ScaledSearch: _weigh_scaled}
+
+
+@_inner
+def _draw_and_weigh(
+    rows, leader_rows, reached, trials, block, k, seeds, scale, total, policy, played, weights, now, clock
 ):
-    """FTPL with plain trials, of their own for each step or shared; -1, or the round with a cost that is not finite.
+    """Draw the leader of round `k`, play it, weigh its segment; the time, or -1 if a cost was not finite."""
+    if not leader(rows, seeds[0], scale, total, policy):
+        return -1
+    now = _lap(clock, now, played.spent, DRAW)
+    states, actions = played.states[k], played.actions[k]
+    _walk_actions(block.paths, policy[:, 0], total.shape[2], block.initial, block.luck[k], states, actions)
+    now = _lap(clock, now, played.spent, ARENA)
+    count = weigh(trials, leader_rows, reached, seeds[1:], scale, total, block.initial, states, actions, weights)
+    played.trials[k] = count
+    return now if count >= 0 else -1
+
+
+@_entry
+def ftpl(rows, leader_rows, reached, trials, block, waiting, seeds, scale, total, policies, played):
+    """FTPL with resampling trials; -1, or the round with a cost that is not finite.
 
     `seeds[k]` are those of the leader's noise, of the trials' noise and of their paths. Policies are `[b, h, 1, s]`.
     """
-    n_actions, weights = total.shape[2], np.empty(total.shape[0])
-    clock = np.zeros(2, np.int64)
+    weights, clock = np.empty(total.shape[0]), np.zeros(2, np.int64)
     now = nanoseconds(clock)
     for k in range(policies.shape[0]):
-        if not leader(rows, seeds[k, 0], scale, total, policies[k]):
+        now = _draw_and_weigh(
+            rows, leader_rows, reached, trials, block, k, seeds[k], scale, total, policies[k], played, weights, now,
+            clock,
+        )  # fmt: skip
+        if now < 0:
             return k
-        now = _lap(clock, now, played.spent, DRAW)
-        states, actions = played.states[k], played.actions[k]
-        _walk_actions(block.paths, policies[k, :, 0], n_actions, block.initial, block.luck[k], states, actions)
-        now = _lap(clock, now, played.spent, ARENA)
-        noise, luck = seeds[k, 1], seeds[k, 2]
-        if is_shared:
-            trials = shared(
-                leader_rows, reached, paths, noise, luck, scale, total, block.initial, 0, states, actions, limit, batch,
-                weights,
-            )  # fmt: skip
-        else:
-            trials = per_step(
-                leader_rows, reached, paths, noise, luck, scale, total, block.initial, 0, states, actions, limit, batch,
-                weights,
-            )  # fmt: skip
-        if trials < 0:
-            return k
-        played.trials[k] = trials
         _keep(block, waiting, k, played, weights)
         now = _lap(clock, now, played.spent, WEIGH)
         for i in range(block.starts[k], block.starts[k + 1]):
@@ -214,42 +257,46 @@ def ftpl(
 
 
 @_entry
-def ftpl_scaled(
-    rows, leader_rows, reached, reach, block, waiting, seeds, scale, bounds, limits, batches, is_shared, total,
-    policies, played,
-):  # fmt: skip
-    """FTPL with scaled trials, whose `bounds` and `limits` are `[h, s]`, and `batches` `[h]`."""
-    steps, _, n_actions = total.shape
-    weights, own_bounds, own_limits = np.empty(steps), np.empty(steps), np.empty(steps, np.int64)
-    clock = np.zeros(2, np.int64)
+def ftpl_adaptive(
+    rows, leader_rows, reached, trials, block, waiting, played_at, seeds, key, arrived, n, rate, total, policies, played
+):
+    """The same with a rate that falls as gaps add up, each measured by `n` leaders with noise of its own.
+
+    `key` and the number of feedbacks that have arrived seed that noise; `played_at[slot]` is how many had when a
+    segment was played. Returns -1, or the round with a cost that is not finite.
+    """
+    steps = total.shape[0]
+    weights, estimate, clock = np.empty(steps), np.empty(steps), np.zeros(2, np.int64)
+    words = np.empty((4, LANES), np.uint64)
     now = nanoseconds(clock)
     for k in range(policies.shape[0]):
-        if not leader(rows, seeds[k, 0], scale, total, policies[k]):
+        scale = 1.0 / _rate(rate)
+        now = _draw_and_weigh(
+            rows, leader_rows, reached, trials, block, k, seeds[k], scale, total, policies[k], played, weights, now,
+            clock,
+        )  # fmt: skip
+        if now < 0:
             return k
-        now = _lap(clock, now, played.spent, DRAW)
-        states, actions = played.states[k], played.actions[k]
-        _walk_actions(block.paths, policies[k, :, 0], n_actions, block.initial, block.luck[k], states, actions)
-        now = _lap(clock, now, played.spent, ARENA)
-        for h in range(steps):
-            own_bounds[h], own_limits[h] = bounds[h, states[h]], limits[h, states[h]]
-        noise, luck = seeds[k, 1], seeds[k, 2]
-        if is_shared:
-            trials = scaled_shared(
-                leader_rows, reached, reach, noise, luck, scale, total, block.initial, 0, states, actions, own_bounds,
-                own_limits, batches, steps, weights,
-            )  # fmt: skip
-        else:
-            trials = scaled_per_step(
-                leader_rows, reached, reach, noise, luck, scale, total, block.initial, 0, states, actions, own_bounds,
-                own_limits, batches, steps, weights,
-            )  # fmt: skip
-        if trials < 0:
-            return k
-        played.trials[k] = trials
         _keep(block, waiting, k, played, weights)
+        if block.slots[k] >= 0:
+            played_at[block.slots[k]] = arrived
         now = _lap(clock, now, played.spent, WEIGH)
         for i in range(block.starts[k], block.starts[k + 1]):
-            _add_estimate(waiting, block.arrived[i], total)
+            slot = block.arrived[i]
+            for h in range(steps):
+                estimate[h] = waiting.weights[slot, h] * waiting.losses[slot, h]
+            fill_words(key, arrived, words.reshape(-1))
+            above, paid_now = gap(
+                rows, words, 1.0 / _rate(rate), total, block.initial, 0, waiting.states[slot], waiting.actions[slot],
+                estimate, n,
+            )  # fmt: skip
+            if np.isnan(above):
+                return k
+            if played_at[slot] != arrived:
+                above += estimated_loss(waiting.losses[slot], waiting.weights[slot], 0.0) - paid_now
+            _add_gap(rate, above)
+            _add_estimate(waiting, slot, total)
+            arrived += 1
         now = _lap(clock, now, played.spent, LEARN)
     return -1
 

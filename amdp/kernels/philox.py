@@ -28,6 +28,15 @@ def fill_uniform(key, first, out):
                 row[low + j] = (words[j] >> uint64(11)) * (1.0 / 9007199254740992.0)
 
 
+@_entry
+def fill_words(key, second_key, out):
+    """The first words of `Philox(key=(key, second_key))`."""
+    for low in range(0, out.size, 4):
+        words = _block(uint64(low // 4 + 1), uint64(key), uint64(second_key))
+        for j in range(min(4, out.size - low)):
+            out[low + j] = words[j]
+
+
 @_inner
 def _block(counter, key_0, key_1):
     """Four words."""

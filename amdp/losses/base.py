@@ -11,12 +11,12 @@ from math import prod
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.random.bit_generator import ISeedSequence
 from numpy.typing import ArrayLike, NDArray
 
 from amdp import kernels
 from amdp.arrays import Floats, floats, located, require_whole
 from amdp.errors import InvalidInput
+from amdp.kernels.layout import keyed_rng
 from amdp.model.segments import Shape
 
 COMPILED_NUMBERS = 1024  # more a round are made as quickly by numpy
@@ -236,21 +236,9 @@ class UniformlyDrawn(CheckedLosses):
         return numbers
 
 
-class _RoundSeed(ISeedSequence):
-    """Hands Philox its key as it is; numpy would collect entropy first, even where the key is given."""
-
-    def __init__(self, key: NDArray[np.uint64]) -> None:
-        self.key = key
-
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> NDArray[Any]:
-        return self.key
-
-
 def round_rng(seed: int, stream: str, k: int) -> np.random.Generator:
     """A fresh generator for round `k`: Philox under the key `(hash of seed and stream, k)`."""
-    # Philox is made for keys that count up: the streams of neighboring rounds are unrelated.
-    key: Any = _RoundSeed(np.array((_hashed(seed, stream), k), dtype=np.uint64))
-    return np.random.Generator(np.random.Philox(key))
+    return keyed_rng(_hashed(seed, stream), k)
 
 
 @lru_cache

@@ -49,6 +49,7 @@ from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
 from amdp.instances import Instance
+from amdp.kernels.layout import keyed_rng
 from amdp.model.domains import Domain
 from amdp.model.segments import Segment, Shape
 from amdp.oracles.base import Planner, Plans, bind
@@ -293,7 +294,7 @@ def test_feedback_that_comes_after_the_sum_has_changed_adds_what_was_paid_less_w
     case = Case.of("dense", (3, 3, 2), 2)
     told = case.feedback
     assert told.weights.played_at == 0
-    above, paid = case.state._measured(told, np.random.default_rng([case.state.seed, 0]), 6)
+    above, paid = case.state._measured(told, keyed_rng(case.state.seed, 0), 6)
     assert case.state.gap(told, 6) == above
     # Rounds that were played meanwhile do not matter as long as nothing arrived.
     assert replace(case.state, rounds=9).gap(told, 6) == above
@@ -313,7 +314,7 @@ def test_feedback_is_late_if_and_only_if_its_round_was_played_on_another_sum() -
         waiting.append((state.total, told))
         state = learner.observe(state, segment)
     for k, (played_on, told) in enumerate(waiting):
-        above, paid = state._measured(told, np.random.default_rng([state.seed, k]), learner.plans)
+        above, paid = state._measured(told, keyed_rng(state.seed, k), learner.plans)
         is_late = not np.array_equal(state.total, played_on)
         assert is_late == (k > 0)
         late = float(told.losses.sum()) - paid if is_late else 0.0

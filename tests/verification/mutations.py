@@ -32,6 +32,7 @@ from amdp.arrays import Actions, Costs, Floats, Policies
 from amdp.game import regret
 from amdp.game.arenas import Continuing, Episodic
 from amdp.game.delays import Delays
+from amdp.kernels.layout import keyed_rng
 from amdp.model.chains import chains, laws, rows_of
 from amdp.model.confidence import BernsteinBox, Radius
 from amdp.model.connectivity import Diameter, diameter
@@ -515,7 +516,7 @@ class TrialsAgain(AdaptiveFtpl):
     """Trials draw their noise where gaps do."""
 
     def weigh(self, distribution: AdaptiveLeader, segment: Segment, rng: np.random.Generator) -> Weights:
-        return super().weigh(distribution, segment, np.random.default_rng([distribution.seed, distribution.arrived]))
+        return super().weigh(distribution, segment, keyed_rng(distribution.seed, distribution.arrived))
 
 
 def gap_noise_of_trials(parts: Parts, patch: pytest.MonkeyPatch) -> Parts:

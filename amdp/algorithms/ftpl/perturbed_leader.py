@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, sqrt
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
@@ -30,8 +30,8 @@ from amdp.algorithms.estimators.scaled_trials import CompiledScaledTrials, Scale
 from amdp.algorithms.estimators.trials import CompiledTrials, batched, require_sound
 from amdp.algorithms.ftpl.perturbations import Exponential, Laplace, Perturbation
 from amdp.arrays import Actions, Floats, Policies, one_hot
-from amdp.kernels.blocks import Block, Played, Waiting
-from amdp.kernels.layout import many_lanes
+from amdp.kernels.blocks import Block, PlainSearch, Played, ScaledSearch, Waiting
+from amdp.kernels.layout import LANES, many_lanes
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.reach import BATCH, CompiledReach, Reach, TwoStepReach, reach_of
 from amdp.model.segments import Segment
@@ -250,22 +250,20 @@ class FtplBlocks:
             seeds, is_laplace = many_lanes(rng, len(policies)), isinstance(state.perturbation, Laplace)
             bad = kernels.episodes.fpl(kernel.rows, block, seeds, scale, is_laplace, total, policies, played)
             return int(bad)
-        assert isinstance(estimator, Resampling)
-        seeds = many_lanes(rng, 3 * len(policies)).reshape(len(policies), 3, 4, -1)
-        rows = kernel.rows, kernel.leader_rows, state.domain.reached
-        is_shared = isinstance(estimator, SharedResampling | SharedScaledResampling)
-        play: Callable[..., int]
-        trials: tuple[Any, ...]
-        trial_rows: Any
-        if isinstance(state.reach, TwoStepReach):
-            play, trial_rows, trials = (
-                kernels.episodes.ftpl_scaled,
-                state.reach.rows,
-                state.reach.every(estimator.limit),
-            )
-        else:
-            play, trial_rows, trials = kernels.episodes.ftpl, kernel.paths, (estimator.limit, BATCH)
-        return int(play(*rows, trial_rows, block, space, seeds, scale, *trials, is_shared, total, policies, played))
+        trials, seeds = trials_in_blocks(state, estimator), many_lanes(rng, 3 * len(policies))
+        rows, noise = (kernel.rows, kernel.leader_rows, state.domain.reached), (seeds.reshape(-1, 3, 4, LANES), scale)
+        return int(kernels.episodes.ftpl(*rows, trials, block, space, *noise, total, policies, played))
+
+
+def trials_in_blocks(state: PerturbedLeader, estimator: Estimator) -> PlainSearch | ScaledSearch:
+    """Resampling over one kernel, as compiled games do it."""
+    kernel, reach = state.domain.dynamics, state.reach
+    assert isinstance(kernel, SingleKernel)
+    assert isinstance(estimator, Resampling)
+    is_shared = isinstance(estimator, SharedResampling | SharedScaledResampling)
+    if isinstance(reach, TwoStepReach):
+        return ScaledSearch(reach.rows, *reach.every(estimator.limit), is_shared)
+    return PlainSearch(kernel.paths, estimator.limit, BATCH, is_shared)
 
 
 class LiteralFtpl(Ftpl):
