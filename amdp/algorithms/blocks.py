@@ -5,6 +5,7 @@ not cover what the learner was made of, such as another oracle than `dp`. The ro
 those of its methods `draw`, `weigh` and `learn`, called one after the other: both are made of the same compiled steps.
 """
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -36,6 +37,14 @@ class BlockForm(Protocol[State]):
         self, distribution: State, block: Block, space: Any, rng: np.random.Generator
     ) -> tuple[State, BlockResult]:
         """Play on from a distribution; the distribution after the block, and what came of it."""
+        ...
+
+    def save(self, distribution: State) -> dict[str, NDArray[Any]]:
+        """What a distribution has learned, as arrays."""
+        ...
+
+    def load(self, distribution: State, saved: Mapping[str, NDArray[Any]]) -> State:
+        """The distribution that was saved, from one that starts."""
         ...
 
 

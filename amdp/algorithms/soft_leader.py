@@ -11,7 +11,7 @@ Over a box of kernels the sweep takes the least expectation of each row, and the
 exact ones. That is an experiment: nothing is proved of it.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import log
@@ -206,6 +206,12 @@ class SoftBlocks:
                 self.learner.weigh(last, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
         after = SoftPolicy(distribution.domain, _from_numbers(distribution.rate, rate), total)
         return after, BlockResult(played, policies, np.zeros(len(policies), np.int64))
+
+    def save(self, distribution: SoftPolicy) -> dict[str, Floats]:
+        return {"total": distribution.total, "rate": as_numbers(distribution.rate)}
+
+    def load(self, distribution: SoftPolicy, saved: Mapping[str, Floats]) -> SoftPolicy:
+        return SoftPolicy(distribution.domain, _from_numbers(distribution.rate, saved["rate"]), saved["total"])
 
 
 def _from_numbers(before: Rate, numbers: Floats) -> Rate:

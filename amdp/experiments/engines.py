@@ -22,6 +22,7 @@ from importlib import import_module
 from multiprocessing import current_process, get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnContext
+from pathlib import Path
 from threading import Lock, Thread
 from typing import Any, Self
 from weakref import WeakKeyDictionary
@@ -73,8 +74,8 @@ class Engine(ABC):
         """How many runs it takes at a time."""
 
     @abstractmethod
-    def submit(self, settings: RunSettings, row: int) -> "Future[Record]":
-        """Begin a run, in a row of the progress table."""
+    def submit(self, settings: RunSettings, row: int, unfinished: Path | None = None) -> "Future[Record]":
+        """Begin a run, in a row of the progress table; a long one may be kept in the file `unfinished` meanwhile."""
 
     @abstractmethod
     def lost(self, problem: BaseException) -> bool:
@@ -128,15 +129,15 @@ class LocalPool(Engine):
     def capacity(self) -> int:
         return self._size
 
-    def submit(self, settings: RunSettings, row: int) -> "Future[Record]":
+    def submit(self, settings: RunSettings, row: int, unfinished: Path | None = None) -> "Future[Record]":
         index, worker = next((i, worker) for i, worker in enumerate(self._workers) if not worker.busy)
         if worker.progress.started:
             self._failed_starts = 0
         try:
-            future = worker.submit(settings, row)
+            future = worker.submit(settings, row, unfinished)
         except BrokenProcessPool:  # it was killed
             worker = self._replace(index)
-            future = worker.submit(settings, row)
+            future = worker.submit(settings, row, unfinished)
         self._worker_of[future] = worker
         return future
 
@@ -214,9 +215,9 @@ class _Worker:
     def busy(self) -> bool:
         return self._future is not None and not self._future.done()
 
-    def submit(self, settings: RunSettings, row: int) -> "Future[Record]":
+    def submit(self, settings: RunSettings, row: int, unfinished: Path | None) -> "Future[Record]":
         with _deaf_to_ctrl_c():
-            self._future = self._pool.submit(_work, settings, row)
+            self._future = self._pool.submit(_work, settings, row, unfinished)
         return self._future
 
     def close(self) -> None:
@@ -242,7 +243,7 @@ def _end_with(runner: Connection) -> None:
         os._exit(1)
 
 
-def _work(settings: RunSettings, row: int = 0) -> Record:
+def _work(settings: RunSettings, row: int = 0, unfinished: Path | None = None) -> Record:
     """Play a run; a worker of a LocalPool reports its rounds."""
     with _turn:
         if _progress is None:
@@ -250,7 +251,7 @@ def _work(settings: RunSettings, row: int = 0) -> Record:
         _progress.row, _progress.rounds, _progress.total, _progress.began = row, 0, 0, time.monotonic()
         _progress.playing = True
         try:
-            return execute(settings, _report_rounds)
+            return execute(settings, _report_rounds, unfinished)
         finally:
             _progress.playing = False
 
@@ -293,7 +294,7 @@ class ExternalExecutor(Engine):
     def capacity(self) -> int:
         return self._capacity
 
-    def submit(self, settings: RunSettings, row: int) -> "Future[Record]":
+    def submit(self, settings: RunSettings, row: int, unfinished: Path | None = None) -> "Future[Record]":
         try:
             future = self._executor.submit(_work, settings)
         except BrokenExecutor as problem:
@@ -344,7 +345,7 @@ class DaskCluster(Engine):
             self._counted = (workers, time.monotonic())
         return RUNS_AHEAD * max(1, workers)
 
-    def submit(self, settings: RunSettings, row: int) -> "Future[Record]":
+    def submit(self, settings: RunSettings, row: int, unfinished: Path | None = None) -> "Future[Record]":
         future: Future[Record] = self._executor.submit(_work, settings)
         return future
 

@@ -8,7 +8,7 @@ import json
 import os
 import platform
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import version
@@ -19,20 +19,26 @@ from subprocess import run as command
 from time import perf_counter, process_time
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from amdp.errors import AmdpError
 from amdp.experiments.building import arrange
 from amdp.experiments.record import Curve, Failure, Record
 from amdp.experiments.settings import RunSettings, canonical
-from amdp.game.blocks import Block
-from amdp.game.regret import log_checkpoints
+from amdp.experiments.unfinished import UnfinishedRun
+from amdp.game.compiled import CompiledGame
+from amdp.game.match import Match
+from amdp.game.regret import Regret, log_checkpoints
 
 VERSIONS = ("amdp", "numpy", "scipy", "numba", "highspy", "cvxpy", "pulp")
 
+Ints = NDArray[np.int64]
 Tick = Callable[[int, int], None]  # told how many rounds are played, and of how many
 
 
-def execute(settings: RunSettings, tick: Tick | None = None) -> Record:
-    """Play the run; whatever it raises is recorded, not raised."""
+def execute(settings: RunSettings, tick: Tick | None = None, unfinished: Path | None = None) -> Record:
+    """Play the run; whatever it raises is recorded, not raised. A long one is kept in a file while it is played."""
     began, worked, started = perf_counter(), process_time(), datetime.now(UTC)
     curve: Curve | None = None
     failure: Failure | None = None
@@ -41,7 +47,7 @@ def execute(settings: RunSettings, tick: Tick | None = None) -> Record:
         match = arrange(settings)
         used = json.loads(canonical(match.used))
         at = log_checkpoints(match.rounds, settings.checkpoints)
-        regret = match.measure(_reported(match.blocks(settings.seed), match.rounds, tick), at)
+        regret = _played(match, settings, at, tick, unfinished)
         curve = Curve.of(regret, [_total(match.bound(int(rounds))) for rounds in regret.rounds])
     except Exception as problem:  # a run that fails must not end the others
         expected = isinstance(problem, AmdpError)
@@ -70,12 +76,22 @@ def _made(settings: RunSettings, started: datetime, seconds: float, cpu_seconds:
     }
 
 
-def _reported(played: Iterator[Block], total: int, tick: Tick | None) -> Iterator[Block]:
-    """The same blocks; the rounds that were played are reported to `tick`."""
-    for block in played:
+def _played(match: Match, settings: RunSettings, at: Ints, tick: Tick | None, file: Path | None) -> Regret:
+    """Play all rounds, or go on where a killed process was; the rounds that were played are reported to `tick`."""
+    game, measurement = match.blocks(settings.seed), match.measurement(at)
+    unfinished = None
+    if file is not None and isinstance(game, CompiledGame):
+        origin = {"run": settings.id, "versions": versions(), "git": git_revision()}
+        unfinished = UnfinishedRun(file, origin)
+        if not unfinished.take_up({"game": game, "measurement": measurement}):
+            game, measurement = match.blocks(settings.seed), match.measurement(at)
+    for block in game:
+        measurement.add(block)
         if tick:
-            tick(block.first + len(block), total)
-        yield block
+            tick(block.first + len(block), match.rounds)
+        if unfinished and isinstance(game, CompiledGame):
+            unfinished.keep({"game": game, "measurement": measurement})
+    return measurement.regret
 
 
 def _total(bound: Any) -> float | None:

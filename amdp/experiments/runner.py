@@ -195,7 +195,9 @@ class _Session:
                 self._found(planned, record)
                 continue
             try:
-                future = self._engine.submit(planned.settings, self._tally.place(planned))
+                future = self._engine.submit(
+                    planned.settings, self._tally.place(planned), self._store.unfinished(planned.id)
+                )
             except BaseException:
                 self._todo.appendleft(planned)
                 self._store.release(planned.id)

@@ -55,6 +55,10 @@ class Store:
         """Where a run's record is or will be."""
         return self.folder / "runs" / run[:2] / f"{run}.json"
 
+    def unfinished(self, run: str) -> Path:
+        """Where the state of a long run under way is kept."""
+        return self.file(run).with_suffix(".npz")
+
     def prepare(self, spec: str, plan: bytes | None = None) -> bool:
         """Make the folder, keep the spec and its plan, and clear away what killed runners left half written.
 
@@ -69,7 +73,7 @@ class Store:
             other = _content(self.spec) not in (None, spec.encode())
             for file, content in ((self.spec, spec.encode()), (self.plan, plan)):
                 if content is not None and _content(file) != content:
-                    _write_whole(file, content)
+                    write_whole(file, content)
             self.release(NOBODY)
         for left in self.folder.glob("runs/*/*.part"):
             run = left.name.partition(".")[0]
@@ -80,7 +84,8 @@ class Store:
 
     def write(self, record: Record) -> None:
         """Keep a run, in place of a former record of it."""
-        _write_whole(self.file(record.id), record.to_bytes())
+        write_whole(self.file(record.id), record.to_bytes())
+        self.unfinished(record.id).unlink(missing_ok=True)
         self.broken.pop(self.file(record.id), None)
 
     def read(self, run: str) -> Record:
@@ -164,7 +169,7 @@ def _content(file: Path) -> bytes | None:
         raise InvalidInput(f"{file} cannot be read: {problem.strerror or problem}") from problem
 
 
-def _write_whole(file: Path, content: bytes) -> None:
+def write_whole(file: Path, content: bytes) -> None:
     """Under another name first: a file that has its name is complete."""
     unfinished = file.with_name(f"{file.stem}.{secrets.token_hex(4)}.part")
     with _clear(file):

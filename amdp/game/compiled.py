@@ -1,6 +1,7 @@
 """Episodes played block by block in machine code, for learners that have a compiled form."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from time import perf_counter, thread_time
 from typing import Any, NamedTuple
 
@@ -37,23 +38,57 @@ class Arrivals(NamedTuple):
         return cls(slots, rounds, starts, int(kernels.episodes.assign_slots(arrives, rounds, starts, slots)))
 
 
-def play_compiled(
-    game: ArenaGame, form: BlockForm[Any], distribution: Any, streams: Streams, total: int
-) -> Iterator[Block]:
-    """Play `total` rounds on from a distribution."""
-    arrivals = None if game.delays is None else Arrivals.of(game.delays)
-    space = form.space(1 if arrivals is None else arrivals.n_slots, distribution.domain)
-    size = block_size(game.losses.shape)
-    for first in range(0, total, size):
+class CompiledGame:
+    """Plays `total` rounds from the first on, block by block; its state can be kept and taken up again."""
+
+    def __init__(self, game: ArenaGame, form: BlockForm[Any], distribution: Any, streams: Streams, total: int) -> None:
+        self._game, self._form, self._distribution, self._streams = game, form, distribution, streams
+        self._total, self._first = total, 0
+        self._arrivals = None if game.delays is None else Arrivals.of(game.delays)
+        slots = 1 if self._arrivals is None else self._arrivals.n_slots
+        self._space = form.space(slots, distribution.domain)
+
+    def __iter__(self) -> Iterator[Block]:
+        return self
+
+    def __next__(self) -> Block:
+        first = self._first
+        if first >= self._total:
+            raise StopIteration
         marks = [(perf_counter(), thread_time())]
-        tables = game.losses.batch(first, min(first + size, total))
-        block = _block(game, arrivals, first, tables, streams.arena)
-        distribution, result = form.play(distribution, block, space, streams.learner)
+        tables = self._game.losses.batch(first, min(first + block_size(self._game.losses.shape), self._total))
+        block = _block(self._game, self._arrivals, first, tables, self._streams.arena)
+        self._distribution, result = self._form.play(self._distribution, block, self._space, self._streams.learner)
+        self._first += len(tables)
         marks.append((perf_counter(), thread_time()))
         clock, cpu = (after - before for before, after in zip(*marks, strict=True))
         parts = _parts(result.played.spent, clock)
         shares = (cpu / clock if clock > 0.0 else 1.0) * parts
-        yield CompiledBlock(first, result, tables, np.diff(block.starts), Timing(*parts), Timing(*shares))
+        return CompiledBlock(first, result, tables, np.diff(block.starts), Timing(*parts), Timing(*shares))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that `resume` needs: how far the game is, what waits, the random numbers, and the learner."""
+        state = {"first": np.array(self._first)}
+        state |= {f"space {i}": array for i, array in enumerate(_arrays(self._space))}
+        state |= {
+            f"luck {name}": np.array(json.dumps(rng.bit_generator.state)) for name, rng in vars(self._streams).items()
+        }
+        return state | {f"learner {name}": value for name, value in self._form.save(self._distribution).items()}
+
+    def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from where another game of the same learner and seed was."""
+        self._first = int(state["first"])
+        for i, array in enumerate(_arrays(self._space)):
+            array[...] = state[f"space {i}"]
+        for name, rng in vars(self._streams).items():
+            rng.bit_generator.state = json.loads(str(state[f"luck {name}"]))
+        saved = {name.removeprefix("learner "): value for name, value in state.items() if name.startswith("learner ")}
+        self._distribution = self._form.load(self._distribution, saved)
+
+
+def _arrays(space: Any) -> list[NDArray[Any]]:
+    """The arrays that a learner's memory is made of."""
+    return [space] if isinstance(space, np.ndarray) else [array for part in space for array in _arrays(part)]
 
 
 def _block(

@@ -73,9 +73,9 @@ def play_blocks(
     form = block_form(learner, domain) if game.feedback in (Bandit, FullInformation) else None
     if form is None or not isinstance(game.arena, Episodic):
         return in_blocks(_rounds(game, learner, domain, streams, total), game.arena.domain.shape)
-    from amdp.game.compiled import play_compiled
+    from amdp.game.compiled import CompiledGame
 
-    return play_compiled(game, form, _started(learner, domain, streams), streams, total)
+    return CompiledGame(game, form, _started(learner, domain, streams), streams, total)
 
 
 def _rounds(

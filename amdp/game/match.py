@@ -24,7 +24,7 @@ from amdp.game.blocks import Block
 from amdp.game.delays import recorded
 from amdp.game.games import FEEDBACK_NAMES, Game
 from amdp.game.loop import ArenaGame, play_blocks, play_rounds
-from amdp.game.regret import Regret, log_checkpoints, measure
+from amdp.game.regret import Measurement, Regret, log_checkpoints, measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
 from amdp.model.domains import Domain, StationaryPolicies
@@ -85,6 +85,10 @@ class Match:
     ) -> Regret:
         """The regret at the checkpoints, or after every round, against the game's comparator."""
         return measure(self.played, played, self.game.comparator, checkpoints)
+
+    def measurement(self, checkpoints: Sequence[int] | NDArray[np.int64]) -> Measurement:
+        """The same, block by block."""
+        return Measurement(self.played, self.game.comparator, checkpoints)
 
     def bound(self, rounds: int) -> Any:
         """The bound on the expected regret after so many rounds, with a `total`; None where nothing is proved."""

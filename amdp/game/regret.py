@@ -5,7 +5,7 @@ stream of steps the learner is charged with the losses that it met, those of swi
 next no expectation but that of the whole stream is free of what happened before.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,29 +73,71 @@ def measure(
 
     The oracle finds the best policy in hindsight: Markov by backward induction, or stationary by `auto`, if None.
     """
-    wanted = None if checkpoints is None else _checkpoints(checkpoints, game.rounds)
-    planner = bind(game.arena.oracle if oracle is None else oracle, game.arena.domain)
-    losses, total_losses = RecentLosses(game.losses), np.zeros(game.arena.domain.shape)
-    played_so_far = 0
-    sums: _Sums | None = None  # up to the end of the last block
-    rows: list[_Sums] = []
-    for block in in_blocks(iter(played), total_losses.shape):
+    measurement = Measurement(game, oracle, checkpoints)
+    for block in in_blocks(iter(played), game.arena.domain.shape):
+        measurement.add(block)
+    return measurement.regret
+
+
+class Measurement:
+    """The regret of a game, measured block by block; its state can be kept and taken up again."""
+
+    def __init__(
+        self,
+        game: ArenaGame,
+        oracle: str | PlanningOracle | None = None,
+        checkpoints: Sequence[int] | NDArray[np.int64] | None = None,
+    ) -> None:
+        self._arena, self._losses = game.arena, RecentLosses(game.losses)
+        self._wanted = None if checkpoints is None else _checkpoints(checkpoints, game.rounds)
+        self._planner = bind(game.arena.oracle if oracle is None else oracle, game.arena.domain)
+        self._total_losses = np.zeros(game.arena.domain.shape)
+        self._played = 0
+        self._sums: _Sums | None = None  # up to the end of the last block
+        self._rows: list[_Sums] = []
+
+    def add(self, block: Block) -> None:
+        """Measure the next block."""
         ks = block.column("k")
-        if not np.array_equal(ks, played_so_far + np.arange(len(ks))):
+        if not np.array_equal(ks, self._played + np.arange(len(ks))):
             raise InvalidInput(
-                f"rounds {ks[0]} .. {ks[-1]} do not follow the {played_so_far} before them; give all, once"
+                f"rounds {ks[0]} .. {ks[-1]} do not follow the {self._played} before them; give all, once"
             )
-        played_so_far += len(ks)
-        running = _running_sums(block, game.arena.charged(block, losses), sums)
-        keep = np.ones(len(block), dtype=bool) if wanted is None else _is_in(ks + 1, wanted)
-        hindsight = _best(game.arena, planner, total_losses, losses, block.first, keep)
+        self._played += len(ks)
+        running = _running_sums(block, self._arena.charged(block, self._losses), self._sums)
+        keep = np.ones(len(block), dtype=bool) if self._wanted is None else _is_in(ks + 1, self._wanted)
+        hindsight = _best(self._arena, self._planner, self._total_losses, self._losses, block.first, keep)
         if keep.any():
             best = {"rounds": ks[keep] + 1, "best": hindsight[:, 0], "best_bound": hindsight[:, 1]}
-            rows.append(best | {name: column[keep] for name, column in running.items()})
-        sums = {name: column[-1] for name, column in running.items()}
-    if not rows:
-        raise InvalidInput("no round was played at a checkpoint")
-    return Regret(**{name: np.concatenate([row[name] for row in rows]) for name in rows[0]})
+            self._rows.append(best | {name: column[keep] for name, column in running.items()})
+        self._sums = {name: column[-1] for name, column in running.items()}
+
+    @property
+    def regret(self) -> Regret:
+        """What was measured so far."""
+        if not self._rows:
+            raise InvalidInput("no round was played at a checkpoint")
+        return Regret(**self._columns())
+
+    def _columns(self) -> _Sums:
+        return {name: np.concatenate([row[name] for row in self._rows]) for name in self._rows[0]}
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that `resume` needs."""
+        state = {"losses": self._total_losses.copy(), "played": np.array(self._played)}
+        state |= {f"sum {name}": np.asarray(value) for name, value in (self._sums or {}).items()}
+        return state | {f"row {name}": column for name, column in (self._columns() if self._rows else {}).items()}
+
+    def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Go on from where another measurement of the same game was."""
+        self._total_losses, self._played = state["losses"].copy(), int(state["played"])
+        self._sums = _with_prefix(state, "sum ") or None
+        rows = _with_prefix(state, "row ")
+        self._rows = [rows] if rows else []
+
+
+def _with_prefix(state: Mapping[str, NDArray[Any]], prefix: str) -> _Sums:
+    return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
 
 
 def _running_sums(block: Block, charged: Floats, before: _Sums | None) -> _Sums:

@@ -23,7 +23,7 @@ from amdp.game.blocks import BLOCK, CompiledBlock
 from amdp.game.compiled import Arrivals
 from amdp.game.delays import Delays
 from amdp.game.loop import ArenaGame, play_blocks, play_rounds
-from amdp.game.regret import measure
+from amdp.game.regret import Measurement, measure
 from amdp.game.seeding import Streams
 from amdp.model.segments import Shape
 
@@ -165,3 +165,27 @@ def test_blocks_are_long_and_hold_no_more_than_they_should() -> None:
     game, player, domain = game_of("dense", (4, 3, 2), None, "fpl", 2 * BLOCK + 3)
     assert game.feedback is FullInformation
     assert [len(block) for block in play_blocks(game, player, domain, Streams.from_seed(1))] == [BLOCK, BLOCK, 3]
+
+
+@pytest.mark.parametrize("late", ["none", "geometric"])
+@pytest.mark.parametrize("name", NAMED)
+def test_a_game_goes_on_from_its_state_to_the_last_bit(name: str, late: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("amdp.game.blocks.BLOCK", 17)
+    game, player, domain = game_of("dense", (4, 3, 2), DELAYS[late], name)
+
+    def begun() -> tuple[Any, Measurement]:
+        return play_blocks(game, player, domain, Streams.from_seed(2)), Measurement(game, None, [5, 30, 50, ROUNDS])
+
+    played, whole = begun()
+    for block in played:
+        whole.add(block)
+    killed, until = begun()
+    for _ in range(2):
+        until.add(next(killed))
+    rest, on = begun()
+    rest.resume(killed.state())
+    on.resume(until.state())
+    for block in rest:
+        on.add(block)
+    for column in ("rounds", "paid", "best", "trials", "oracle_calls"):
+        assert_array_equal(getattr(on.regret, column), getattr(whole.regret, column), err_msg=column)

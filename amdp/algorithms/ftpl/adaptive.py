@@ -15,7 +15,7 @@ Over a kernel, without delay, the regret has the bound `amdp.algorithms.bounds.a
 [derived: docs/learning-rates.md]. With delays and over a box nothing is proved: both are measured only.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from math import log
@@ -51,6 +51,7 @@ from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import PlanningOracle, Status, bind
 
 LEAST_LIMIT = 2_000  # of trials in a round: the theorem's grows with the rounds, and in the first cuts estimates short
+COUNTS = ("seed", "rounds", "arrived", "oracle_calls")  # of a leader's state
 GAP_PLANS = 8  # leaders that measure a gap: fewer make rates that scatter, more cost as much as the trials
 
 
@@ -189,6 +190,15 @@ class AdaptiveBlocks:
             distribution = self._played(distribution, limits[low], part, space, rng, policies[low:high], played, low)
         plans = 1 + played.trials + 2 * self.learner.plans * np.diff(block.starts)
         return distribution, BlockResult(played, policies[:, :, 0], plans)
+
+    def save(self, distribution: AdaptiveLeader) -> dict[str, NDArray[Any]]:
+        counts = {name: np.array(getattr(distribution, name)) for name in COUNTS}
+        return {"total": distribution.total, "rate": as_numbers(distribution.rate), **counts}
+
+    def load(self, distribution: AdaptiveLeader, saved: Mapping[str, NDArray[Any]]) -> AdaptiveLeader:
+        rate = AdaptiveRate(*saved["rate"].tolist())
+        counts: Any = {name: int(saved[name]) for name in COUNTS}
+        return replace(distribution, total=saved["total"], rate=rate, perturbation=Laplace(rate.value), **counts)
 
     def _played(
         self,

@@ -5,13 +5,14 @@ Algorithm 1, over a box that narrows Algorithm 3, and with delayed feedback Algo
 noise once; its analysis draws it anew each round, and so does `Ftpl`. `LiteralFtpl` is the pseudo-code to the letter.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, sqrt
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amdp import kernels
 from amdp.algorithms.base import PolicyStream, Trials
@@ -232,6 +233,12 @@ class FtplBlocks:
         require_sound(total, bad < 0)
         after = replace(distribution, total=total, oracle_calls=distribution.oracle_calls + b)
         return after, BlockResult(played, policies[:, :, 0], 1 + played.trials)
+
+    def save(self, distribution: PerturbedLeader) -> dict[str, NDArray[Any]]:
+        return {"total": distribution.total, "oracle_calls": np.array(distribution.oracle_calls)}
+
+    def load(self, distribution: PerturbedLeader, saved: Mapping[str, NDArray[Any]]) -> PerturbedLeader:
+        return replace(distribution, total=saved["total"], oracle_calls=int(saved["oracle_calls"]))
 
     def _played(
         self,
