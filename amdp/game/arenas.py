@@ -7,6 +7,7 @@ from typing import ClassVar, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from amdp import kernels
 from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.arrays import Floats, Policies, require_index, require_whole
 from amdp.errors import InvalidInput
@@ -15,7 +16,6 @@ from amdp.game.delays import Delays
 from amdp.losses import LossSequence
 from amdp.model.chains import rows_of
 from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
-from amdp.model.evaluation import values
 from amdp.model.segments import NOWHERE, Place, Segment, Step, Visit
 from amdp.model.transitions import SingleKernel
 
@@ -111,8 +111,7 @@ class Episodic(RoundByRound):
 
     def charged(self, block: Block, losses: LossSequence) -> Floats:
         """The exact expected losses of the policies."""
-        tables = losses.batch(block.first, block.first + len(block))
-        return values(self.kernel, block.policies, tables)[:, 0, self.initial]
+        return _expected(self.kernel, self.initial, block.policies, losses.batch(block.first, block.first + len(block)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,7 +166,7 @@ class Evolving(RoundByRound):
         paid = np.empty(len(block))
         for i in np.unique(kernel_of):
             there = kernel_of == i
-            paid[there] = values(self.kernels[i], policies[there], tables[there])[:, 0, self.initial]
+            paid[there] = _expected(self.kernels[i], self.initial, policies[there], tables[there])
         return paid
 
 
@@ -270,6 +269,13 @@ class Stepwise(RoundByRound):
     @cached_property
     def _below(self) -> Floats:
         return np.cumsum(rows_of(self.kernel), axis=2)
+
+
+def _expected(kernel: SingleKernel, initial: int, policies: Policies, tables: Floats) -> Floats:
+    """The exact expected loss `[b]` of each of the policies `[b, h, s, a]` under its table."""
+    paid = np.empty(len(policies))
+    kernels.episodes.expected_losses(kernel.rows, policies, np.ascontiguousarray(tables), initial, paid)
+    return paid
 
 
 def _schedule(schedule: ArrayLike, kernels: int) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amdp.algorithms.blocks import BlockResult, as_policies
-from amdp.arrays import Floats, Policies
+from amdp.arrays import Floats, Policies, require_distributions
 from amdp.game.rounds import Round, Timing
 from amdp.model.segments import Segment, Shape
 
@@ -68,7 +68,10 @@ class RoundList(Block):
 
     @property
     def policies(self) -> Policies:
-        return np.stack([record.policy for record in self.rounds])
+        """Checked: they may come from anybody's learner."""
+        policies = np.ascontiguousarray([record.policy for record in self.rounds], dtype=np.float64)
+        require_distributions("policies", policies, "khsa"[: policies.ndim - 1] + "a")
+        return policies
 
     def column(self, name: str) -> NDArray[Any]:
         return np.array([getattr(record, name) for record in self.rounds])

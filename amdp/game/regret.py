@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from amdp.arrays import Bools, Floats
 from amdp.errors import InvalidInput
 from amdp.game.arenas import Arena
-from amdp.game.blocks import Block, in_blocks
+from amdp.game.blocks import Block, CompiledBlock, in_blocks
 from amdp.game.loop import ArenaGame
 from amdp.game.rounds import Round
 from amdp.losses.base import LossSequence, RecentLosses
@@ -104,6 +104,8 @@ class Measurement:
                 f"rounds {ks[0]} .. {ks[-1]} do not follow the {self._played} before them; give all, once"
             )
         self._played += len(ks)
+        if isinstance(block, CompiledBlock):
+            self._losses.hold(block.first, block.tables)
         running = _running_sums(block, self._arena.charged(block, self._losses), self._sums)
         keep = np.ones(len(block), dtype=bool) if self._wanted is None else _is_in(ks + 1, self._wanted)
         hindsight = _best(self._arena, self._planner, self._total_losses, self._losses, block.first, keep)

@@ -16,7 +16,7 @@ from amdp.kernels.noise import add_exponential
 from amdp.kernels.paths import move, walk
 from amdp.kernels.philox import fill_words
 from amdp.kernels.soft import estimated_loss, occupancy, paid, sweep, value, visit_chances
-from amdp.kernels.sweeps import _sound, cheapest
+from amdp.kernels.sweeps import _sound, cheapest, expect
 from amdp.kernels.trials import gap, leader, per_step, scaled_per_step, scaled_shared, shared
 
 _entry = entry()
@@ -326,3 +326,24 @@ def fpl(rows, block, seeds, scale, is_laplace, total, policies, played):
             _add_table(block.tables[block.arrived_tables[i]], total)
         now = _lap(clock, now, played.spent, LEARN)
     return -1
+
+
+# --- the regret's first term ------------------------------------------------------------------------------------------
+
+
+@_entry
+def expected_losses(rows, policies, tables, initial, out):
+    """The exact expected loss `[b]` of each policy `[h, s, a]` under its own table."""
+    steps, states, n_actions = policies.shape[1:]
+    order, later, values = np.arange(states), np.zeros(states * n_actions), np.empty(states)
+    for k in range(out.size):
+        later[:] = 0.0
+        for h in range(steps - 1, -1, -1):
+            if h < steps - 1:
+                expect(rows, h, values, order, later)
+            for s in range(states):
+                total = 0.0
+                for a in range(n_actions):
+                    total += policies[k, h, s, a] * (tables[k, h, s, a] + later[s * n_actions + a])
+                values[s] = total
+        out[k] = values[initial]

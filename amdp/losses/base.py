@@ -104,6 +104,10 @@ class RecentLosses:
     def __iter__(self) -> Iterator[Floats]:
         return iter(self.losses)
 
+    def hold(self, low: int, block: Floats) -> None:
+        """Somebody has read the rounds from `low` on."""
+        self._low, self._block = low, block
+
     def batch(self, low: int, high: int) -> Floats:
         if not self._low <= low <= high <= self._low + len(self._block):
             self._low, self._block = low, self.losses.batch(low, high)
