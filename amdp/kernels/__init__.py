@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from amdp.kernels import (
         entropy,
         episodes,
+        hedge,
+        hedge_episodes,
         leaders,
         noise,
         paths,
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 __all__ = [
     "entropy",
     "episodes",
+    "hedge",
+    "hedge_episodes",
     "leaders",
     "noise",
     "paths",

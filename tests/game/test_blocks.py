@@ -7,13 +7,15 @@ import pytest
 from numpy.testing import assert_array_equal
 from worlds import random_kernel
 
-from amdp import InvalidInput, MarkovPolicies, losses
+from amdp import BernsteinBox, InvalidInput, Kernel, MarkovPolicies, StationaryPolicies, losses
 from amdp.algorithms.blocks import block_form
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.feedback import FullInformation
-from amdp.algorithms.estimators.importance_weighting import ImplicitExploration
+from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.estimators.resampling import GeometricResampling
 from amdp.algorithms.ftpl.perturbations import Exponential, Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl
+from amdp.algorithms.hedge import Hedge
 from amdp.algorithms.named import learner as named
 from amdp.algorithms.rates import AdaptiveRate
 from amdp.algorithms.soft_leader import SoftLeader
@@ -28,6 +30,7 @@ from amdp.game.seeding import Streams
 from amdp.model.segments import Shape
 
 NAMED = ("ftpl", "ftpl-shared", "ftpl-scaled", "ftpl-scaled-per-step", "soft-leader", "soft-leader-full", "fpl")
+LISTING = ("hedge", "delayed-hedge")  # all policies: for small worlds
 ROUNDS = 60
 RNG = np.random.default_rng(6)
 DELAYS: dict[str, Delays | None] = {
@@ -75,7 +78,7 @@ def require_same(game: ArenaGame, player: Any, domain: MarkovPolicies, monkeypat
 
 
 @pytest.mark.parametrize("late", DELAYS)
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", NAMED + LISTING)
 def test_blocks_are_the_rounds_to_the_last_bit(name: str, late: str, monkeypatch: pytest.MonkeyPatch) -> None:
     require_same(*game_of("dense", (4, 3, 2), DELAYS[late], name), monkeypatch)
 
@@ -86,6 +89,13 @@ def test_blocks_are_the_rounds_to_the_last_bit(name: str, late: str, monkeypatch
 def test_blocks_of_other_worlds(kind: str, shape: Shape, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if kind == "sparse" and "scaled" in name:
         pytest.skip("bounds on a sparse kernel are found when they are asked for: no compiled form")
+    require_same(*game_of(kind, shape, DELAYS["geometric"], name), monkeypatch)
+
+
+@pytest.mark.parametrize("kind", ["homogeneous", "sparse", "deterministic"])
+@pytest.mark.parametrize("shape", [(1, 2, 2), (1, 2, 7), (3, 4, 2), (3, 3, 3)])
+@pytest.mark.parametrize("name", LISTING)
+def test_blocks_of_small_worlds(kind: str, shape: Shape, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     require_same(*game_of(kind, shape, DELAYS["geometric"], name), monkeypatch)
 
 
@@ -104,6 +114,43 @@ def test_blocks_of_other_worlds(kind: str, shape: Shape, name: str, monkeypatch:
 def test_blocks_of_learners_without_a_name(player: Any, late: str, monkeypatch: pytest.MonkeyPatch) -> None:
     game, _, domain = game_of("dense", (5, 4, 3), DELAYS[late], "ftpl")
     require_same(ArenaGame(game.arena, game.losses, game.delays, player.feedback), player, domain, monkeypatch)
+
+
+@pytest.mark.parametrize("late", ["none", "geometric"])
+@pytest.mark.parametrize("estimator", [ImportanceWeighting(), ImplicitExploration(0.05), WholeTable()])
+def test_blocks_of_hedge_without_a_name(estimator: Any, late: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    game, _, domain = game_of("dense", (3, 3, 3), DELAYS[late], "ftpl")
+    player = Hedge(0.7, estimator)
+    require_same(ArenaGame(game.arena, game.losses, game.delays, player.feedback), player, domain, monkeypatch)
+
+
+class OwnHedge(Hedge):
+    """Might do anything."""
+
+
+def test_hedge_has_no_compiled_form_for_what_its_loops_do_not_do() -> None:
+    _, _, domain = game_of("dense", (3, 3, 2), None, "hedge")
+    others: list[Any] = [GeometricResampling(5), DelayAdapted(0.1)]
+    assert all(block_form(Hedge(0.1, estimator), domain) is None for estimator in others)
+    assert block_form(OwnHedge(0.1, ImportanceWeighting()), domain) is None
+    box = MarkovPolicies(BernsteinBox.vacuous((3, 3, 2)))
+    assert block_form(Hedge(0.1, ImplicitExploration(0.1)), box) is None
+    stationary = StationaryPolicies(Kernel.homogeneous(np.eye(2)[:, None], 3))
+    assert block_form(Hedge(0.1, ImportanceWeighting()), stationary) is None
+
+
+def test_hedge_that_lost_count_says_so_in_a_block_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a policy incurred is NaN only after weights that were not finite."""
+    game, player, domain = game_of("dense", (3, 3, 2), None, "hedge")
+    start = player.start(domain, np.random.default_rng(0))
+    start.incurred[5] = np.nan
+    monkeypatch.setattr(Hedge, "start", lambda *_: start)
+    said = []
+    for play in (play_rounds, play_blocks):
+        with pytest.raises(InvalidInput, match="was visited, but its chance is nan") as refused:
+            list(play(game, player, domain, Streams.from_seed(1)))
+        said.append(str(refused.value))
+    assert said[0] == said[1]
 
 
 def test_who_has_no_compiled_form_plays_in_python() -> None:
