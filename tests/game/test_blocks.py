@@ -29,7 +29,9 @@ from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.model.segments import Shape
 
+OPTIMIZING = ("pomd", "dilated-bonus", "delayed-oppo", "delayed-oppo-full")
 NAMED = ("ftpl", "ftpl-shared", "ftpl-scaled", "ftpl-scaled-per-step", "soft-leader", "soft-leader-full", "fpl")
+NAMED += OPTIMIZING
 LISTING = ("hedge", "delayed-hedge")  # all policies: for small worlds
 ROUNDS = 60
 RNG = np.random.default_rng(6)
