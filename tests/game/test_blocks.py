@@ -17,6 +17,8 @@ from amdp.algorithms.ftpl.perturbations import Exponential, Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl
 from amdp.algorithms.hedge import Hedge
 from amdp.algorithms.named import learner as named
+from amdp.algorithms.occupancy.measures import when_doubled
+from amdp.algorithms.policy_optimization.learners import DilatedBonus, Evaluation, LossToGo, PolicyOptimization
 from amdp.algorithms.rates import AdaptiveRate
 from amdp.algorithms.soft_leader import SoftLeader
 from amdp.game import delays
@@ -29,9 +31,10 @@ from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.model.segments import Shape
 
-OPTIMIZING = ("pomd", "dilated-bonus", "delayed-oppo", "delayed-oppo-full")
-NAMED = ("ftpl", "ftpl-shared", "ftpl-scaled", "ftpl-scaled-per-step", "soft-leader", "soft-leader-full", "fpl")
-NAMED += OPTIMIZING
+NAMED = (
+    *("ftpl", "ftpl-shared", "ftpl-scaled", "ftpl-scaled-per-step", "soft-leader", "soft-leader-full", "fpl"),
+    *("pomd", "dilated-bonus", "delayed-oppo", "delayed-oppo-full"),
+)
 LISTING = ("hedge", "delayed-hedge")  # all policies: for small worlds
 ROUNDS = 60
 RNG = np.random.default_rng(6)
@@ -80,7 +83,7 @@ def require_same(game: ArenaGame, player: Any, domain: MarkovPolicies, monkeypat
 
 
 @pytest.mark.parametrize("late", DELAYS)
-@pytest.mark.parametrize("name", NAMED + LISTING)
+@pytest.mark.parametrize("name", [*NAMED, *LISTING, "o-ssp"])
 def test_blocks_are_the_rounds_to_the_last_bit(name: str, late: str, monkeypatch: pytest.MonkeyPatch) -> None:
     require_same(*game_of("dense", (4, 3, 2), DELAYS[late], name), monkeypatch)
 
@@ -111,6 +114,12 @@ def test_blocks_of_small_worlds(kind: str, shape: Shape, name: str, monkeypatch:
         SoftLeader(0.3, WholeTable()),
         Ftpl(Laplace(0.5), WholeTable()),
         Ftpl(Exponential(0.5), WholeTable()),
+        PolicyOptimization(0.3, Evaluation(ImportanceWeighting()), exploration=0.1),
+        PolicyOptimization(0.3, Evaluation(ImplicitExploration(0.05)), when_doubled),
+        PolicyOptimization(0.3, Evaluation(WholeTable()), exploration=1.0),
+        PolicyOptimization(0.0, Evaluation(WholeTable())),
+        PolicyOptimization(0.3, DilatedBonus(0.05), exploration=0.2),
+        PolicyOptimization(0.01, DilatedBonus(0.0)),
     ],
 )
 def test_blocks_of_learners_without_a_name(player: Any, late: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,12 +156,47 @@ def test_hedge_that_lost_count_says_so_in_a_block_too(monkeypatch: pytest.Monkey
     start = player.start(domain, np.random.default_rng(0))
     start.incurred[5] = np.nan
     monkeypatch.setattr(Hedge, "start", lambda *_: start)
-    said = []
-    for play in (play_rounds, play_blocks):
-        with pytest.raises(InvalidInput, match="was visited, but its chance is nan") as refused:
-            list(play(game, player, domain, Streams.from_seed(1)))
-        said.append(str(refused.value))
-    assert said[0] == said[1]
+    assert what_is_said(play_rounds, game, player, domain) == what_is_said(play_blocks, game, player, domain)
+
+
+class OwnEvaluation(Evaluation):
+    """Might do anything."""
+
+
+class OwnOptimization(PolicyOptimization):
+    """Might do anything."""
+
+
+def test_policy_optimization_has_no_compiled_form_for_what_its_loops_do_not_do() -> None:
+    _, _, domain = game_of("dense", (3, 3, 2), None, "pomd")
+    critic, estimator = DilatedBonus(0.1), ImplicitExploration(0.1)
+    others = [
+        OwnOptimization(0.1, critic),
+        PolicyOptimization(0.1, OwnEvaluation(estimator)),
+        PolicyOptimization(0.1, Evaluation(DelayAdapted(0.1))),
+        PolicyOptimization(0.1, Evaluation(LossToGo(0.1))),
+        PolicyOptimization(0.1, critic, lambda used, gathered: gathered),
+    ]
+    assert all(block_form(other, domain) is None for other in others)
+    box = MarkovPolicies(BernsteinBox.vacuous((3, 3, 2)))
+    assert block_form(PolicyOptimization(0.1, critic), box) is None
+    assert block_form(PolicyOptimization(0.1, critic), domain) is not None
+
+
+@pytest.mark.parametrize("name", ["o-ssp", "pomd", "dilated-bonus"])
+def test_sums_that_are_not_numbers_are_refused_in_a_block_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    game, player, domain = game_of("dense", (3, 3, 2), None, name)
+    start = player.start(domain, np.random.default_rng(0))
+    start.total[1, 2, 0] = np.nan
+    monkeypatch.setattr(PolicyOptimization, "start", lambda *_: start)
+    assert what_is_said(play_rounds, game, player, domain) == what_is_said(play_blocks, game, player, domain)
+
+
+def what_is_said(play: Any, game: ArenaGame, player: Any, domain: MarkovPolicies) -> str:
+    """How a game is refused whose chances are not numbers."""
+    with pytest.raises(InvalidInput, match="was visited, but its chance is nan") as refused:
+        list(play(game, player, domain, Streams.from_seed(1)))
+    return str(refused.value)
 
 
 def test_who_has_no_compiled_form_plays_in_python() -> None:
