@@ -13,7 +13,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from amdp import kernels
 from amdp.algorithms import bounds
 from amdp.algorithms.bounds import AdaptiveBound, Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, estimated_loss, learned
@@ -68,18 +67,7 @@ class PlayedPolicy:
     def draw(self, rng: np.random.Generator) -> Policies:
         return self.policy
 
-    @cached_property
-    def occupancy(self) -> Floats:
-        """Over a kernel, the chance `[h, s, a]` of every pair."""
-        kernel = self.domain.dynamics
-        assert isinstance(kernel, SingleKernel)
-        measure = np.empty(self.policy.shape)
-        kernels.soft.occupancy(kernel.rows, np.ascontiguousarray(self.policy), self.domain.initial, measure)
-        return measure
-
     def visits(self, pairs: Pairs) -> Floats:
-        if isinstance(self.domain.dynamics, SingleKernel):
-            return self.occupancy[pairs.steps, pairs.states, pairs.actions]
         chances: Floats = self.domain.dynamics.greatest_visits(self.policy[None], self.domain.initial, pairs)[0]
         return chances
 

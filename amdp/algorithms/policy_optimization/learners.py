@@ -144,11 +144,21 @@ def visit_bounds(played: PlayedPolicy) -> tuple[Floats, Floats]:
     """The least and the greatest chance `[h, s, a]` of every pair, `O(H^2 S^3 A)` over a box."""
     domain, policy = played.domain, played.policy
     if isinstance(domain.dynamics, SingleKernel):
-        return played.occupancy, played.occupancy
+        chances = kernel_visits(played)
+        return chances, chances
     assert isinstance(domain.dynamics, BernsteinBox)
     asked = policy[None], domain.initial, Pairs.all(policy.shape)
     box = domain.dynamics
     return box.least_visits(*asked).reshape(policy.shape), box.greatest_visits(*asked).reshape(policy.shape)
+
+
+def kernel_visits(played: PlayedPolicy) -> Floats:
+    """The chance `[h, s, a]` of every pair, over a kernel."""
+    kernel = played.domain.dynamics
+    assert isinstance(kernel, SingleKernel)
+    chances = np.empty(played.policy.shape)
+    kernels.soft.occupancy(kernel.rows, np.ascontiguousarray(played.policy), played.domain.initial, chances)
+    return chances
 
 
 def costs_to_go(dynamics: Dynamics, policy: Policies, costs: Floats, dilation: float = 1.0) -> Floats:
@@ -167,6 +177,15 @@ def compiled(dynamics: Dynamics) -> CompiledDynamics:
     if not isinstance(dynamics, CompiledDynamics):
         raise InvalidInput(f"policy optimization needs a kernel or a BernsteinBox, not {type(dynamics).__name__}")
     return dynamics
+
+
+class LocalPolicy(PlayedPolicy):
+    """The policy of local weights: over a kernel, its visit chances are those of its compiled blocks."""
+
+    def visits(self, pairs: Pairs) -> Floats:
+        if not isinstance(self.domain.dynamics, SingleKernel):
+            return super().visits(pairs)
+        return kernel_visits(self)[pairs.steps, pairs.states, pairs.actions]
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,7 +209,7 @@ class LocalWeights:
         """The policy, `(1 - exploration) softmax(-rate * total) + exploration / A`."""
         policy = np.empty(self.total.shape)
         kernels.policies.local_weights(np.ascontiguousarray(self.total), self.rate, self.exploration, policy)
-        return PlayedPolicy(self.used, policy)
+        return LocalPolicy(self.used, policy)
 
     def draw(self, rng: np.random.Generator) -> Policies:
         return self.playing.draw(rng)
