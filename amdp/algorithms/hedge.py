@@ -55,7 +55,7 @@ class PolicyList(ABC):
         """The greatest chance `[n, m]` of each policy to be at each pair."""
 
     def mixed_visits(self, chances: Floats, pairs: Pairs) -> Floats:
-        """The same `[m]` of a policy that is drawn with chances `[n]`."""
+        """The greatest chance `[m]` of a policy that is drawn with chances `[n]` to be at each pair."""
         mixed: Floats = multiply(chances, self.visits(pairs))
         return mixed
 
@@ -76,6 +76,8 @@ class KernelPolicyList(PolicyList):
         return np.ascontiguousarray(np.moveaxis(occupancy, 0, -1))
 
     def expected_losses(self, estimate: Floats) -> Floats:
+        if estimate.shape != self.domain.shape:
+            raise InvalidInput(f"losses have shape {estimate.shape}; the policies have {self.domain.shape}")
         expected = np.empty(len(self.actions))
         kernels.hedge.expected_losses(self.columns, np.ascontiguousarray(estimate), expected)
         return expected
@@ -85,7 +87,7 @@ class KernelPolicyList(PolicyList):
 
     def mixed_visits(self, chances: Floats, pairs: Pairs) -> Floats:
         mixed = np.empty(len(pairs.steps))
-        kernels.hedge.mixed_visits(self.columns, chances, pairs.steps, pairs.states, pairs.actions, mixed)
+        kernels.hedge.mixed_visits(self.columns[pairs.steps, pairs.states, pairs.actions], chances, mixed)
         return mixed
 
 
@@ -195,7 +197,7 @@ class WeightedPolicies:
     def mixture(self) -> Mixture:
         """The distribution that is played."""
         chances = np.empty(len(self.incurred))
-        kernels.hedge.exponential_weights(self.incurred, self.rate, chances)
+        kernels.hedge.exponential_weights(self.incurred, float(self.rate), chances)
         return Mixture(self.listed, chances)
 
     def draw(self, rng: np.random.Generator) -> Policies:
@@ -293,14 +295,14 @@ class HedgeBlocks:
         listed, b, estimator = distribution.listed, len(block.slots), self.learner.estimator
         assert isinstance(listed, KernelPolicyList)
         incurred, drawn = distribution.incurred.copy(), np.empty(b, np.int64)
-        played, policies = empty_played(b, distribution.domain.shape[0]), (listed.columns, listed.actions)
+        played, after = empty_played(b, distribution.domain.shape[0]), replace(distribution, incurred=incurred)
+        policies, rate = (listed.columns, listed.actions), float(distribution.rate)
         results = rng.random(b), incurred, drawn, played
-        after = replace(distribution, incurred=incurred)
         if isinstance(estimator, WholeTable):
-            kernels.hedge_episodes.full(*policies, block, distribution.rate, *results)
+            kernels.hedge_episodes.full(*policies, block, rate, *results)
         else:
             gamma = float(getattr(estimator, "gamma", 0.0))
-            bad = kernels.hedge_episodes.bandit(*policies, block, space, distribution.rate, gamma, *results)
+            bad = kernels.hedge_episodes.bandit(*policies, block, space, rate, gamma, *results)
             if bad >= 0:
                 self.learner.weigh(after, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
         return after, BlockResult(played, listed.actions[drawn], np.zeros(b, np.int64))

@@ -73,10 +73,10 @@ def mixed(chances, column):
 
 
 @_entry
-def mixed_visits(columns, chances, steps, states, actions, out):
-    """The chance `[m]` that a policy drawn with these chances is at each pair."""
+def mixed_visits(columns, chances, out):
+    """The chance `[m]` that a policy drawn with these chances is at the pair of each of `m` columns."""
     for m in range(out.size):
-        out[m] = mixed(chances, columns[steps[m], states[m], actions[m]])
+        out[m] = mixed(chances, columns[m])
 
 
 @_inner

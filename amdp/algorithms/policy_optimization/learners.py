@@ -133,7 +133,7 @@ class DilatedBonus:
         """The bonus `b` `[h, s]` of each place alone."""
         bonus = np.empty(played.policy.shape[:2])
         policy = np.ascontiguousarray(played.policy)
-        kernels.policies.local_bonus(policy, *visit_bounds(played), self.gamma, bonus)
+        kernels.policies.local_bonus(policy, *visit_bounds(played), float(self.gamma), bonus)
         return bonus
 
     def scores(self, estimate: Floats, kept: Floats, dynamics: Dynamics) -> Floats:
@@ -156,6 +156,7 @@ def kernel_visits(played: PlayedPolicy) -> Floats:
     """The chance `[h, s, a]` of every pair, over a kernel."""
     kernel = played.domain.dynamics
     assert isinstance(kernel, SingleKernel)
+    _require_shape("policy", played.policy, kernel)
     chances = np.empty(played.policy.shape)
     kernels.soft.occupancy(kernel.rows, np.ascontiguousarray(played.policy), played.domain.initial, chances)
     return chances
@@ -164,12 +165,17 @@ def kernel_visits(played: PlayedPolicy) -> Floats:
 def costs_to_go(dynamics: Dynamics, policy: Policies, costs: Floats, dilation: float = 1.0) -> Floats:
     """`Q[h] = c[h] + dilation * least expectation of <pi[h+1], Q[h+1]>`, all `[h, s, a]`."""
     rows = compiled(dynamics).rows
-    for name, table in (("policy", policy), ("costs", costs)):
-        if table.shape != dynamics.shape:
-            raise InvalidInput(f"{name} has shape {table.shape}; the dynamics have {dynamics.shape}")
+    _require_shape("policy", policy, dynamics)
+    _require_shape("costs", costs, dynamics)
     scores = np.array(costs, order="C")
     kernels.policies.add_costs_to_come(rows, np.ascontiguousarray(policy), dilation, scores)
     return scores
+
+
+def _require_shape(name: str, table: Floats, dynamics: Dynamics) -> None:
+    """Refuse a table that compiled sweeps over the dynamics would read beyond its end."""
+    if table.shape != dynamics.shape:
+        raise InvalidInput(f"{name} has shape {table.shape}; the dynamics have {dynamics.shape}")
 
 
 def compiled(dynamics: Dynamics) -> CompiledDynamics:
@@ -208,7 +214,8 @@ class LocalWeights:
     def playing(self) -> PlayedPolicy:
         """The policy, `(1 - exploration) softmax(-rate * total) + exploration / A`."""
         policy = np.empty(self.total.shape)
-        kernels.policies.local_weights(np.ascontiguousarray(self.total), self.rate, self.exploration, policy)
+        rates = float(self.rate), float(self.exploration)
+        kernels.policies.local_weights(np.ascontiguousarray(self.total), *rates, policy)
         return LocalPolicy(self.used, policy)
 
     def draw(self, rng: np.random.Generator) -> Policies:
@@ -320,7 +327,7 @@ class PolicyBlocks:
     ) -> int:
         """Plays on the sums of `state`; -1, or the round that visited a pair without a chance."""
         rows, estimator = compiled(state.used.dynamics).rows, self.learner.estimator
-        rates, results = (state.rate, state.exploration), (state.total, policies, played)
+        rates, results = (float(state.rate), float(state.exploration)), (state.total, policies, played)
         if isinstance(estimator, WholeTable):
             kernels.policy_episodes.evaluated_full(rows, block, space.kept, *rates, *results)
             return -1
