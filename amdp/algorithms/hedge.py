@@ -13,18 +13,20 @@ from math import log, sqrt
 from typing import ClassVar, Self
 
 import numpy as np
-from scipy.special import softmax
 
+from amdp import kernels
 from amdp.algorithms import bounds
 from amdp.algorithms.base import PolicyStream, Trials
+from amdp.algorithms.blocks import BlockResult, empty_played, waiting
 from amdp.algorithms.bounds import Bound
-from amdp.algorithms.estimators.base import Estimator, learned
+from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.estimators.trials import batched
 from amdp.algorithms.task import Task
-from amdp.arrays import Actions, Bools, Floats, Occupancy, Policies, one_hot
+from amdp.arrays import Actions, Bools, Floats, Policies, one_hot
 from amdp.errors import InvalidInput
+from amdp.kernels.blocks import Block, Waiting
 from amdp.kernels.threads import multiply
 from amdp.model.chains import stationary_costs, stationary_visits
 from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
@@ -52,6 +54,11 @@ class PolicyList(ABC):
     def visits(self, pairs: Pairs) -> Floats:
         """The greatest chance `[n, m]` of each policy to be at each pair."""
 
+    def mixed_visits(self, chances: Floats, pairs: Pairs) -> Floats:
+        """The greatest chance `[m]` of a policy that is drawn with chances `[n]` to be at each pair."""
+        mixed: Floats = multiply(chances, self.visits(pairs))
+        return mixed
+
     def narrowed(self, segment: Segment) -> Self:
         """The same policies over the dynamics that a segment leaves possible; a kernel stays."""
         return self
@@ -61,18 +68,27 @@ class KernelPolicyList(PolicyList):
     """Policies over a kernel, by the table of their occupancies."""
 
     @cached_property
-    def occupancy(self) -> Occupancy:
-        """The chance `[n, h, s, a]` of each pair."""
+    def columns(self) -> Floats:
+        """The chance `[h, s, a, n]` of each policy to be at each pair."""
         kernel = self.domain.dynamics
         assert isinstance(kernel, SingleKernel)
-        return kernel.occupancy(one_hot(self.actions, self.domain.shape[2]), self.domain.initial)
+        occupancy = kernel.occupancy(one_hot(self.actions, self.domain.shape[2]), self.domain.initial)
+        return np.ascontiguousarray(np.moveaxis(occupancy, 0, -1))
 
     def expected_losses(self, estimate: Floats) -> Floats:
-        expected: Floats = multiply(self.occupancy.reshape(len(self.actions), -1), estimate.reshape(-1))
+        if estimate.shape != self.domain.shape:
+            raise InvalidInput(f"losses have shape {estimate.shape}; the policies have {self.domain.shape}")
+        expected = np.empty(len(self.actions))
+        kernels.hedge.expected_losses(self.columns, np.ascontiguousarray(estimate), expected)
         return expected
 
     def visits(self, pairs: Pairs) -> Floats:
-        return self.occupancy[:, pairs.steps, pairs.states, pairs.actions]
+        return self.columns[pairs.steps, pairs.states, pairs.actions].T
+
+    def mixed_visits(self, chances: Floats, pairs: Pairs) -> Floats:
+        mixed = np.empty(len(pairs.steps))
+        kernels.hedge.mixed_visits(self.columns[pairs.steps, pairs.states, pairs.actions], chances, mixed)
+        return mixed
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,14 +163,20 @@ class Mixture:
 
     def sample(self, n: int, rng: np.random.Generator) -> Actions:
         """`n` independent policies `[n, h, s]`."""
-        below = np.cumsum(self.chances)
-        drawn = np.searchsorted(below, rng.random(n) * below[-1], side="right")
-        chosen: Actions = self.listed.actions[np.minimum(drawn, len(below) - 1)]
+        drawn = np.empty(n, np.int64)
+        kernels.hedge.draw(self._below, rng.random(n), drawn)
+        chosen: Actions = self.listed.actions[drawn]
         return chosen
 
+    @cached_property
+    def _below(self) -> Floats:
+        """The running sums of the chances."""
+        below = np.empty(len(self.chances))
+        kernels.hedge.accumulate(self.chances, below)
+        return below
+
     def visits(self, pairs: Pairs) -> Floats:
-        mixed: Floats = multiply(self.chances, self.listed.visits(pairs))
-        return mixed
+        return self.listed.mixed_visits(self.chances, pairs)
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +196,9 @@ class WeightedPolicies:
     @cached_property
     def mixture(self) -> Mixture:
         """The distribution that is played."""
-        return Mixture(self.listed, softmax(-self.rate * (self.incurred - self.incurred.min())))
+        chances = np.empty(len(self.incurred))
+        kernels.hedge.exponential_weights(self.incurred, float(self.rate), chances)
+        return Mixture(self.listed, chances)
 
     def draw(self, rng: np.random.Generator) -> Policies:
         return self.mixture.draw(rng)
@@ -237,6 +261,11 @@ class Hedge:
         estimate = learned(self.estimator, np.zeros(distribution.domain.shape), feedback, arrived_in)
         return replace(distribution, incurred=distribution.incurred + distribution.listed.expected_losses(estimate))
 
+    def block_form(self, domain: Domain) -> "HedgeBlocks | None":
+        """Its compiled form: Markov policies over one kernel, and weights by visit chances, or none."""
+        known = isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel) and type(self) is Hedge
+        return HedgeBlocks(self) if known and type(self.estimator) in COMPILED else None
+
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | None:
         """What theory allows after `rounds`; None where no explicit bound is known: boxes and other estimators."""
         if not isinstance(domain, MarkovPolicies) or not isinstance(domain.dynamics, SingleKernel):
@@ -245,6 +274,38 @@ class Hedge:
             return None
         gamma = getattr(self.estimator, "gamma", 0.0)
         return bounds.hedge(domain.shape, rounds, self.rate, count_policies(domain), gamma, waited)
+
+
+COMPILED: tuple[type, ...] = (ImportanceWeighting, ImplicitExploration, WholeTable)
+
+
+@dataclass(frozen=True)
+class HedgeBlocks:
+    """Hedge over a kernel, block by block."""
+
+    learner: Hedge
+
+    def space(self, slots: int, domain: Domain) -> Waiting:
+        """Segments that wait."""
+        return waiting(slots, domain.shape[0])
+
+    def play(
+        self, distribution: WeightedPolicies, block: Block, space: Waiting, rng: np.random.Generator
+    ) -> tuple[WeightedPolicies, BlockResult]:
+        listed, b, estimator = distribution.listed, len(block.slots), self.learner.estimator
+        assert isinstance(listed, KernelPolicyList)
+        incurred, drawn = distribution.incurred.copy(), np.empty(b, np.int64)
+        played, after = empty_played(b, distribution.domain.shape[0]), replace(distribution, incurred=incurred)
+        policies, rate = (listed.columns, listed.actions), float(distribution.rate)
+        results = rng.random(b), incurred, drawn, played
+        if isinstance(estimator, WholeTable):
+            kernels.hedge_episodes.full(*policies, block, rate, *results)
+        else:
+            gamma = float(getattr(estimator, "gamma", 0.0))
+            bad = kernels.hedge_episodes.bandit(*policies, block, space, rate, gamma, *results)
+            if bad >= 0:
+                self.learner.weigh(after, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
+        return after, BlockResult(played, listed.actions[drawn], np.zeros(b, np.int64))
 
 
 def _deciding(domain: Domain) -> Bools:

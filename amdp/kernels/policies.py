@@ -1,8 +1,12 @@
-"""Given policies over any rows, compiled: costs to go of every action, and extreme visit chances over intervals."""
+"""Policies over any rows, compiled: exponential weights in each state, costs to go, bonuses, and extreme visit chances.
+
+Costs to go are those of every action; extreme visit chances are over intervals.
+"""
 
 import numpy as np
 
 from amdp.kernels.compiling import FUSED, entry, inner
+from amdp.kernels.soft import _exponentiate
 from amdp.kernels.sweeps import expect, sort, spend
 
 _entry = entry(FUSED)
@@ -26,6 +30,60 @@ def add_costs_to_come(rows, policy, dilation, scores):
         for s in range(states):
             for a in range(n_actions):
                 scores[h, s, a] += dilation * later[s * n_actions + a]
+
+
+@_entry
+def local_weights(total, rate, exploration, policy):
+    """`(1 - exploration) softmax(-rate * total) + exploration / A` in each step and state; NaN where a sum is."""
+    steps, states, n_actions = total.shape
+    for h in range(steps):
+        for s in range(states):
+            least = total[h, s].min()  # NaN if one is
+            for a in range(n_actions):
+                policy[h, s, a] = -rate * (total[h, s, a] - least)
+    _exponentiate(policy.reshape(-1), np.empty(policy.size))
+    for h in range(steps):
+        for s in range(states):
+            weight = 0.0
+            for a in range(n_actions):
+                weight += policy[h, s, a]
+            share = (1.0 - exploration) / weight
+            for a in range(n_actions):
+                policy[h, s, a] = policy[h, s, a] * share + exploration / n_actions
+
+
+@_entry
+def local_bonus(policy, least, greatest, gamma, bonus):
+    """`b[h,s] = sum_a pi (3 gamma H + H (u - w)) / (u + gamma)`, for the least and the greatest visit chances.
+
+    A pair without any chance, and without gamma, is never chosen.
+    """
+    steps, states, n_actions = policy.shape
+    for h in range(steps):
+        for s in range(states):
+            total = 0.0
+            for a in range(n_actions):
+                chance = greatest[h, s, a] + gamma
+                if chance > 0.0:
+                    unsure = 3.0 * gamma * steps + steps * (greatest[h, s, a] - least[h, s, a])
+                    total += policy[h, s, a] * (unsure / chance)
+            bonus[h, s] = total
+
+
+@_entry
+def dilated_bonus(rows, policy, local, bonus):
+    """`B[h] = b[h] + (1 + 1/H) greatest expectation of <pi[h+1], B[h+1]>`, backward, `[h, s, a]`."""
+    steps, states, n_actions = policy.shape
+    # The greatest expectation is the least one of the opposite, turned back.
+    for h in range(steps):
+        for s in range(states):
+            for a in range(n_actions):
+                bonus[h, s, a] = -local[h, s]
+    add_costs_to_come(rows, policy, 1.0 + 1.0 / steps, bonus)
+    for h in range(steps):
+        for s in range(states):
+            for a in range(n_actions):
+                bonus[h, s, a] = -bonus[h, s, a]
 
 
 @_inner

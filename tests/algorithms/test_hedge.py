@@ -123,6 +123,17 @@ def test_policies_pay_what_plain_recursion_says(seed: int, width: float | None) 
     assert_allclose(listed.expected_losses(table), expected, rtol=1e-12)
 
 
+def test_losses_of_another_shape_are_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"losses have shape \(5, 2, 2\)"):
+        list_policies(domain_of((1, 2, 2))).expected_losses(np.ones((5, 2, 2)))
+
+
+def test_pairs_that_do_not_exist_are_refused() -> None:
+    nowhere = Pairs(np.array([0]), np.array([7]), np.array([0]))
+    with pytest.raises(IndexError):
+        some_mixture(domain_of(SHAPE)).visits(nowhere)
+
+
 # --- weights ----------------------------------------------------------------------------------------------------------
 
 

@@ -7,14 +7,18 @@ import pytest
 from numpy.testing import assert_array_equal
 from worlds import random_kernel
 
-from amdp import InvalidInput, MarkovPolicies, losses
+from amdp import BernsteinBox, InvalidInput, Kernel, MarkovPolicies, StationaryPolicies, losses
 from amdp.algorithms.blocks import block_form
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.feedback import FullInformation
-from amdp.algorithms.estimators.importance_weighting import ImplicitExploration
+from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.estimators.resampling import GeometricResampling
 from amdp.algorithms.ftpl.perturbations import Exponential, Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl
+from amdp.algorithms.hedge import Hedge
 from amdp.algorithms.named import learner as named
+from amdp.algorithms.occupancy.measures import when_doubled
+from amdp.algorithms.policy_optimization.learners import DilatedBonus, Evaluation, LossToGo, PolicyOptimization
 from amdp.algorithms.rates import AdaptiveRate
 from amdp.algorithms.soft_leader import SoftLeader
 from amdp.game import delays
@@ -28,15 +32,10 @@ from amdp.game.seeding import Streams
 from amdp.model.segments import Shape
 
 NAMED = (
-    "ftpl",
-    "ftpl-shared",
-    "ftpl-scaled",
-    "ftpl-scaled-per-step",
-    "ftpl-adaptive",
-    "soft-leader",
-    "soft-leader-full",
-    "fpl",
+    *("ftpl", "ftpl-shared", "ftpl-scaled", "ftpl-scaled-per-step", "ftpl-adaptive", "fpl"),
+    *("soft-leader", "soft-leader-full", "pomd", "dilated-bonus", "delayed-oppo", "delayed-oppo-full"),
 )
+LISTING = ("hedge", "delayed-hedge")  # all policies: for small worlds
 SCALED = ("ftpl-scaled", "ftpl-scaled-per-step", "ftpl-adaptive")
 ADAPTIVE = ("ftpl-adaptive", "soft-leader", "soft-leader-full")  # a multiplier has nothing to multiply
 ROUNDS = 60
@@ -86,7 +85,7 @@ def require_same(game: ArenaGame, player: Any, domain: MarkovPolicies, monkeypat
 
 
 @pytest.mark.parametrize("late", DELAYS)
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", [*NAMED, *LISTING, "o-ssp"])
 def test_blocks_are_the_rounds_to_the_last_bit(name: str, late: str, monkeypatch: pytest.MonkeyPatch) -> None:
     require_same(*game_of("dense", (4, 3, 2), DELAYS[late], name), monkeypatch)
 
@@ -100,6 +99,13 @@ def test_blocks_of_other_worlds(kind: str, shape: Shape, name: str, monkeypatch:
     require_same(*game_of(kind, shape, DELAYS["geometric"], name), monkeypatch)
 
 
+@pytest.mark.parametrize("kind", ["homogeneous", "sparse", "deterministic"])
+@pytest.mark.parametrize("shape", [(1, 2, 2), (1, 2, 7), (3, 4, 2), (3, 3, 3)])
+@pytest.mark.parametrize("name", LISTING)
+def test_blocks_of_small_worlds(kind: str, shape: Shape, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_same(*game_of(kind, shape, DELAYS["geometric"], name), monkeypatch)
+
+
 @pytest.mark.parametrize("late", ["none", "geometric"])
 @pytest.mark.parametrize(
     "player",
@@ -110,11 +116,89 @@ def test_blocks_of_other_worlds(kind: str, shape: Shape, name: str, monkeypatch:
         SoftLeader(0.3, WholeTable()),
         Ftpl(Laplace(0.5), WholeTable()),
         Ftpl(Exponential(0.5), WholeTable()),
+        PolicyOptimization(0.3, Evaluation(ImportanceWeighting()), exploration=0.1),
+        PolicyOptimization(0.3, Evaluation(ImplicitExploration(0.05)), when_doubled),
+        PolicyOptimization(0.3, Evaluation(WholeTable()), exploration=1.0),
+        PolicyOptimization(0.0, Evaluation(WholeTable())),
+        PolicyOptimization(0.3, DilatedBonus(0.05), exploration=0.2),
+        PolicyOptimization(0.01, DilatedBonus(0.0)),
     ],
 )
 def test_blocks_of_learners_without_a_name(player: Any, late: str, monkeypatch: pytest.MonkeyPatch) -> None:
     game, _, domain = game_of("dense", (5, 4, 3), DELAYS[late], "ftpl")
     require_same(ArenaGame(game.arena, game.losses, game.delays, player.feedback), player, domain, monkeypatch)
+
+
+@pytest.mark.parametrize("late", ["none", "geometric"])
+@pytest.mark.parametrize("estimator", [ImportanceWeighting(), ImplicitExploration(0.05), WholeTable()])
+def test_blocks_of_hedge_without_a_name(estimator: Any, late: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    game, _, domain = game_of("dense", (3, 3, 3), DELAYS[late], "ftpl")
+    player = Hedge(0.7, estimator)
+    require_same(ArenaGame(game.arena, game.losses, game.delays, player.feedback), player, domain, monkeypatch)
+
+
+class OwnHedge(Hedge):
+    """Might do anything."""
+
+
+def test_hedge_has_no_compiled_form_for_what_its_loops_do_not_do() -> None:
+    _, _, domain = game_of("dense", (3, 3, 2), None, "hedge")
+    others: list[Any] = [GeometricResampling(5), DelayAdapted(0.1)]
+    assert all(block_form(Hedge(0.1, estimator), domain) is None for estimator in others)
+    assert block_form(OwnHedge(0.1, ImportanceWeighting()), domain) is None
+    box = MarkovPolicies(BernsteinBox.vacuous((3, 3, 2)))
+    assert block_form(Hedge(0.1, ImplicitExploration(0.1)), box) is None
+    stationary = StationaryPolicies(Kernel.homogeneous(np.eye(2)[:, None], 3))
+    assert block_form(Hedge(0.1, ImportanceWeighting()), stationary) is None
+
+
+def test_hedge_that_lost_count_says_so_in_a_block_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a policy incurred is NaN only after weights that were not finite."""
+    game, player, domain = game_of("dense", (3, 3, 2), None, "hedge")
+    start = player.start(domain, np.random.default_rng(0))
+    start.incurred[5] = np.nan
+    monkeypatch.setattr(Hedge, "start", lambda *_: start)
+    assert what_is_said(play_rounds, game, player, domain) == what_is_said(play_blocks, game, player, domain)
+
+
+class OwnEvaluation(Evaluation):
+    """Might do anything."""
+
+
+class OwnOptimization(PolicyOptimization):
+    """Might do anything."""
+
+
+def test_policy_optimization_has_no_compiled_form_for_what_its_loops_do_not_do() -> None:
+    _, _, domain = game_of("dense", (3, 3, 2), None, "pomd")
+    critic, estimator = DilatedBonus(0.1), ImplicitExploration(0.1)
+    others = [
+        OwnOptimization(0.1, critic),
+        PolicyOptimization(0.1, OwnEvaluation(estimator)),
+        PolicyOptimization(0.1, Evaluation(DelayAdapted(0.1))),
+        PolicyOptimization(0.1, Evaluation(LossToGo(0.1))),
+        PolicyOptimization(0.1, critic, lambda used, gathered: gathered),
+    ]
+    assert all(block_form(other, domain) is None for other in others)
+    box = MarkovPolicies(BernsteinBox.vacuous((3, 3, 2)))
+    assert block_form(PolicyOptimization(0.1, critic), box) is None
+    assert block_form(PolicyOptimization(0.1, critic), domain) is not None
+
+
+@pytest.mark.parametrize("name", ["o-ssp", "pomd", "dilated-bonus"])
+def test_sums_that_are_not_numbers_are_refused_in_a_block_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    game, player, domain = game_of("dense", (3, 3, 2), None, name)
+    start = player.start(domain, np.random.default_rng(0))
+    start.total[1, 2, 0] = np.nan
+    monkeypatch.setattr(PolicyOptimization, "start", lambda *_: start)
+    assert what_is_said(play_rounds, game, player, domain) == what_is_said(play_blocks, game, player, domain)
+
+
+def what_is_said(play: Any, game: ArenaGame, player: Any, domain: MarkovPolicies) -> str:
+    """How a game is refused whose chances are not numbers."""
+    with pytest.raises(InvalidInput, match="was visited, but its chance is nan") as refused:
+        list(play(game, player, domain, Streams.from_seed(1)))
+    return str(refused.value)
 
 
 def test_who_has_no_compiled_form_plays_in_python() -> None:

@@ -10,19 +10,21 @@ agrees with public code [confirmed].
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from amdp import kernels
 from amdp.algorithms import bounds
+from amdp.algorithms.blocks import BlockResult, empty_played, waiting
 from amdp.algorithms.bounds import Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, added, learned
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting, require_gamma
-from amdp.algorithms.occupancy.measures import PlayedPolicy, Refresh, every_round
+from amdp.algorithms.occupancy.measures import PlayedPolicy, Refresh, every_round, when_doubled
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
+from amdp.kernels.blocks import Block, Played, Waiting
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import CompiledDynamics, Dynamics
@@ -122,20 +124,16 @@ class DilatedBonus:
         return LossToGo(self.gamma)
 
     def keep(self, played: PlayedPolicy) -> Floats:
-        dynamics, policy, steps = played.domain.dynamics, played.policy, len(played.policy)
-        local = self.local(played)
-        # The greatest expectation is the least one of the opposite, turned back.
-        opposite = np.broadcast_to(-local[:, :, None], policy.shape)
-        return -costs_to_go(dynamics, policy, opposite, dilation=1.0 + 1.0 / steps)
+        bonus = np.empty(played.policy.shape)
+        rows, policy = compiled(played.domain.dynamics).rows, np.ascontiguousarray(played.policy)
+        kernels.policies.dilated_bonus(rows, policy, self.local(played), bonus)
+        return bonus
 
     def local(self, played: PlayedPolicy) -> Floats:
         """The bonus `b` `[h, s]` of each place alone."""
-        least, greatest = visit_bounds(played)
-        steps = len(least)
-        unsure = 3.0 * self.gamma * steps + steps * (greatest - least)
-        # A pair without any chance, and without gamma, is never chosen.
-        share = np.divide(unsure, greatest + self.gamma, out=np.zeros_like(unsure), where=greatest + self.gamma > 0.0)
-        bonus: Floats = np.einsum("hsa,hsa->hs", played.policy, share)
+        bonus = np.empty(played.policy.shape[:2])
+        policy = np.ascontiguousarray(played.policy)
+        kernels.policies.local_bonus(policy, *visit_bounds(played), float(self.gamma), bonus)
         return bonus
 
     def scores(self, estimate: Floats, kept: Floats, dynamics: Dynamics) -> Floats:
@@ -146,7 +144,7 @@ def visit_bounds(played: PlayedPolicy) -> tuple[Floats, Floats]:
     """The least and the greatest chance `[h, s, a]` of every pair, `O(H^2 S^3 A)` over a box."""
     domain, policy = played.domain, played.policy
     if isinstance(domain.dynamics, SingleKernel):
-        chances = domain.dynamics.occupancy(policy[None], domain.initial)[0]
+        chances = kernel_visits(played)
         return chances, chances
     assert isinstance(domain.dynamics, BernsteinBox)
     asked = policy[None], domain.initial, Pairs.all(policy.shape)
@@ -154,15 +152,30 @@ def visit_bounds(played: PlayedPolicy) -> tuple[Floats, Floats]:
     return box.least_visits(*asked).reshape(policy.shape), box.greatest_visits(*asked).reshape(policy.shape)
 
 
+def kernel_visits(played: PlayedPolicy) -> Floats:
+    """The chance `[h, s, a]` of every pair, over a kernel."""
+    kernel = played.domain.dynamics
+    assert isinstance(kernel, SingleKernel)
+    _require_shape("policy", played.policy, kernel)
+    chances = np.empty(played.policy.shape)
+    kernels.soft.occupancy(kernel.rows, np.ascontiguousarray(played.policy), played.domain.initial, chances)
+    return chances
+
+
 def costs_to_go(dynamics: Dynamics, policy: Policies, costs: Floats, dilation: float = 1.0) -> Floats:
     """`Q[h] = c[h] + dilation * least expectation of <pi[h+1], Q[h+1]>`, all `[h, s, a]`."""
     rows = compiled(dynamics).rows
-    for name, table in (("policy", policy), ("costs", costs)):
-        if table.shape != dynamics.shape:
-            raise InvalidInput(f"{name} has shape {table.shape}; the dynamics have {dynamics.shape}")
+    _require_shape("policy", policy, dynamics)
+    _require_shape("costs", costs, dynamics)
     scores = np.array(costs, order="C")
     kernels.policies.add_costs_to_come(rows, np.ascontiguousarray(policy), dilation, scores)
     return scores
+
+
+def _require_shape(name: str, table: Floats, dynamics: Dynamics) -> None:
+    """Refuse a table that compiled sweeps over the dynamics would read beyond its end."""
+    if table.shape != dynamics.shape:
+        raise InvalidInput(f"{name} has shape {table.shape}; the dynamics have {dynamics.shape}")
 
 
 def compiled(dynamics: Dynamics) -> CompiledDynamics:
@@ -170,6 +183,15 @@ def compiled(dynamics: Dynamics) -> CompiledDynamics:
     if not isinstance(dynamics, CompiledDynamics):
         raise InvalidInput(f"policy optimization needs a kernel or a BernsteinBox, not {type(dynamics).__name__}")
     return dynamics
+
+
+class LocalPolicy(PlayedPolicy):
+    """The policy of local weights: over a kernel, its visit chances are those of its compiled blocks."""
+
+    def visits(self, pairs: Pairs) -> Floats:
+        if not isinstance(self.domain.dynamics, SingleKernel):
+            return super().visits(pairs)
+        return kernel_visits(self)[pairs.steps, pairs.states, pairs.actions]
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,9 +213,10 @@ class LocalWeights:
     @cached_property
     def playing(self) -> PlayedPolicy:
         """The policy, `(1 - exploration) softmax(-rate * total) + exploration / A`."""
-        weights = np.exp(-self.rate * (self.total - self.total.min(axis=-1, keepdims=True)))
-        weights *= (1.0 - self.exploration) / weights.sum(axis=-1, keepdims=True)
-        return PlayedPolicy(self.used, weights + self.exploration / weights.shape[-1])
+        policy = np.empty(self.total.shape)
+        rates = float(self.rate), float(self.exploration)
+        kernels.policies.local_weights(np.ascontiguousarray(self.total), *rates, policy)
+        return LocalPolicy(self.used, policy)
 
     def draw(self, rng: np.random.Generator) -> Policies:
         return self.playing.draw(rng)
@@ -243,6 +266,14 @@ class PolicyOptimization:
         scores = self.critic.scores(estimate, kept_table(feedback.weights), distribution.used.dynamics)
         return replace(distribution, total=distribution.total + scores)
 
+    def block_form(self, domain: Domain) -> "PolicyBlocks | None":
+        """Its compiled form: over one kernel, with the critics of this file and weights by visit chances, or none."""
+        if type(self) is not PolicyOptimization or self.refresh not in (every_round, when_doubled):
+            return None
+        known = isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel)
+        evaluates = type(self.critic) is Evaluation and type(self.estimator) in COMPILED
+        return PolicyBlocks(self) if known and (evaluates or type(self.critic) is DilatedBonus) else None
+
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | None:
         """What theory allows after `rounds`; None where no explicit one is known: boxes, bonuses, O-SSP with delays."""
         if not isinstance(domain, MarkovPolicies) or not isinstance(domain.dynamics, SingleKernel):
@@ -258,3 +289,48 @@ class PolicyOptimization:
             least = least_visited(domain.dynamics, domain.initial).chance
             return bounds.policy_importance(*terms, least, self.exploration)
         return None
+
+
+COMPILED: tuple[type, ...] = (ImportanceWeighting, ImplicitExploration, WholeTable)
+
+
+class WaitingTables(NamedTuple):
+    """Segments that wait, and what the critic keeps of their rounds."""
+
+    segments: Waiting
+    kept: Floats  # [slots, h, s, a]
+
+
+@dataclass(frozen=True)
+class PolicyBlocks:
+    """Policy optimization over a kernel, block by block."""
+
+    learner: PolicyOptimization
+
+    def space(self, slots: int, domain: Domain) -> WaitingTables:
+        """Segments that wait, with their tables."""
+        return WaitingTables(waiting(slots, domain.shape[0]), np.empty((slots, *domain.shape)))
+
+    def play(
+        self, distribution: LocalWeights, block: Block, space: WaitingTables, rng: np.random.Generator
+    ) -> tuple[LocalWeights, BlockResult]:
+        total = distribution.total.copy()
+        policies = np.empty((len(block.slots), *total.shape))
+        played, after = empty_played(len(policies), len(total)), replace(distribution, total=total)
+        bad = self._played(after, block, space, policies, played)
+        if bad >= 0:
+            self.learner.weigh(after, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
+        return after, BlockResult(played, policies, np.zeros(len(policies), np.int64))
+
+    def _played(
+        self, state: LocalWeights, block: Block, space: WaitingTables, policies: Policies, played: Played
+    ) -> int:
+        """Plays on the sums of `state`; -1, or the round that visited a pair without a chance."""
+        rows, estimator = compiled(state.used.dynamics).rows, self.learner.estimator
+        rates, results = (float(state.rate), float(state.exploration)), (state.total, policies, played)
+        if isinstance(estimator, WholeTable):
+            kernels.policy_episodes.evaluated_full(rows, block, space.kept, *rates, *results)
+            return -1
+        with_bonus = isinstance(self.learner.critic, DilatedBonus)
+        play = kernels.policy_episodes.with_bonus if with_bonus else kernels.policy_episodes.evaluated
+        return int(play(rows, block, *space, *rates, float(getattr(estimator, "gamma", 0.0)), *results))

@@ -1,0 +1,126 @@
+"""Blocks of episodes of policy optimization over one kernel, compiled: see `amdp.kernels.episodes`."""
+
+import numpy as np
+
+from amdp.kernels.blocks import ARENA, DRAW, LEARN, WEIGH
+from amdp.kernels.clock import nanoseconds
+from amdp.kernels.compiling import entry, inner
+from amdp.kernels.episodes import _add_estimate, _add_table, _keep, _lap
+from amdp.kernels.paths import walk
+from amdp.kernels.policies import add_costs_to_come, dilated_bonus, local_bonus, local_weights
+from amdp.kernels.soft import occupancy
+
+_entry = entry()
+_inner = inner()
+
+
+@_inner
+def _weigh(block, waiting, k, played, measure, gamma, weights):
+    """Weigh the segment of round `k` by the chances of its pairs, and let it wait; False if a chance is none."""
+    for h in range(weights.size):
+        chance = measure[h, played.states[k, h], played.actions[k, h]] + gamma
+        if not chance > 0.0:
+            return False
+        weights[h] = 1.0 / chance
+    _keep(block, waiting, k, played, weights)
+    return True
+
+
+@_inner
+def _add_loss_to_go(waiting, slot, scores):
+    """Weight times the losses from each step on, added at the pairs of a segment."""
+    to_go = 0.0
+    for h in range(scores.shape[0] - 1, -1, -1):
+        to_go += waiting.losses[slot, h]
+        scores[h, waiting.states[slot, h], waiting.actions[slot, h]] += waiting.weights[slot, h] * to_go
+
+
+@_inner
+def _subtract(bonus, scores):
+    for h in range(scores.shape[0]):
+        for s in range(scores.shape[1]):
+            for a in range(scores.shape[2]):
+                scores[h, s, a] -= bonus[h, s, a]
+
+
+@_entry
+def evaluated(rows, block, waiting, kept, rate, exploration, gamma, total, policies, played):
+    """Bandit feedback, and costs to go by evaluation; -1, or the round that visited a pair without a chance.
+
+    `kept[slot, h, s, a]` are the policies of what waits.
+    """
+    scores, measure, weights = np.empty(total.shape), np.empty(total.shape), np.empty(total.shape[0])
+    clock = np.zeros(2, np.int64)
+    now = nanoseconds(clock)
+    for k in range(policies.shape[0]):
+        local_weights(total, rate, exploration, policies[k])
+        now = _lap(clock, now, played.spent, DRAW)
+        walk(block.paths, policies[k], block.initial, block.luck[k], played.states[k], played.actions[k])
+        now = _lap(clock, now, played.spent, ARENA)
+        occupancy(rows, policies[k], block.initial, measure)
+        if not _weigh(block, waiting, k, played, measure, gamma, weights):
+            return k
+        if block.slots[k] >= 0:
+            kept[block.slots[k]] = policies[k]
+        now = _lap(clock, now, played.spent, WEIGH)
+        for i in range(block.starts[k], block.starts[k + 1]):
+            scores[:] = 0.0
+            _add_estimate(waiting, block.arrived[i], scores)
+            add_costs_to_come(rows, kept[block.arrived[i]], 1.0, scores)
+            _add_table(scores, total)
+        now = _lap(clock, now, played.spent, LEARN)
+    return -1
+
+
+@_entry
+def evaluated_full(rows, block, kept, rate, exploration, total, policies, played):
+    """Full information, and costs to go by evaluation."""
+    scores = np.empty(total.shape)
+    clock = np.zeros(2, np.int64)
+    now = nanoseconds(clock)
+    for k in range(policies.shape[0]):
+        local_weights(total, rate, exploration, policies[k])
+        now = _lap(clock, now, played.spent, DRAW)
+        walk(block.paths, policies[k], block.initial, block.luck[k], played.states[k], played.actions[k])
+        now = _lap(clock, now, played.spent, ARENA)
+        if block.slots[k] >= 0:
+            kept[block.slots[k]] = policies[k]
+        now = _lap(clock, now, played.spent, WEIGH)
+        for i in range(block.starts[k], block.starts[k + 1]):
+            scores[:] = block.tables[block.arrived_tables[i]]
+            add_costs_to_come(rows, kept[block.arrived[i]], 1.0, scores)
+            _add_table(scores, total)
+        now = _lap(clock, now, played.spent, LEARN)
+
+
+@_entry
+def with_bonus(rows, block, waiting, kept, rate, exploration, gamma, total, policies, played):
+    """Bandit feedback, and the loss to go less dilated bonuses; -1, or the round that visited a pair without a chance.
+
+    `kept[slot, h, s, a]` are the bonuses of what waits.
+    """
+    steps, states, _ = total.shape
+    scores, measure, bonus = np.empty(total.shape), np.empty(total.shape), np.empty(total.shape)
+    weights, local = np.empty(steps), np.empty((steps, states))
+    clock = np.zeros(2, np.int64)
+    now = nanoseconds(clock)
+    for k in range(policies.shape[0]):
+        local_weights(total, rate, exploration, policies[k])
+        now = _lap(clock, now, played.spent, DRAW)
+        walk(block.paths, policies[k], block.initial, block.luck[k], played.states[k], played.actions[k])
+        now = _lap(clock, now, played.spent, ARENA)
+        occupancy(rows, policies[k], block.initial, measure)
+        if not _weigh(block, waiting, k, played, measure, gamma, weights):
+            return k
+        if block.slots[k] >= 0:
+            local_bonus(policies[k], measure, measure, gamma, local)
+            dilated_bonus(rows, policies[k], local, bonus)
+            kept[block.slots[k]] = bonus
+        now = _lap(clock, now, played.spent, WEIGH)
+        for i in range(block.starts[k], block.starts[k + 1]):
+            scores[:] = 0.0
+            _add_loss_to_go(waiting, block.arrived[i], scores)
+            _subtract(kept[block.arrived[i]], scores)
+            _add_table(scores, total)
+        now = _lap(clock, now, played.spent, LEARN)
+    return -1
