@@ -7,6 +7,7 @@ which the feedback arrives, which lies inside that of the round that was played.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import log, sqrt
@@ -306,6 +307,12 @@ class HedgeBlocks:
             if bad >= 0:
                 self.learner.weigh(after, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
         return after, BlockResult(played, listed.actions[drawn], np.zeros(b, np.int64))
+
+    def save(self, distribution: WeightedPolicies) -> dict[str, Floats]:
+        return {"incurred": distribution.incurred}
+
+    def load(self, distribution: WeightedPolicies, saved: Mapping[str, Floats]) -> WeightedPolicies:
+        return replace(distribution, incurred=saved["incurred"])
 
 
 def _deciding(domain: Domain) -> Bools:

@@ -252,7 +252,7 @@ def test_blocks_are_long_and_hold_no_more_than_they_should() -> None:
 
 
 @pytest.mark.parametrize("late", ["none", "geometric"])
-@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("name", [*NAMED, *LISTING])
 def test_a_game_goes_on_from_its_state_to_the_last_bit(name: str, late: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("amdp.game.blocks.BLOCK", 17)
     game, player, domain = game_of("dense", (4, 3, 2), DELAYS[late], name)

@@ -8,6 +8,7 @@ keep a table `[h, s, a]` that comes back with the feedback. The algorithms diffe
 agrees with public code [confirmed].
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
@@ -321,6 +322,12 @@ class PolicyBlocks:
         if bad >= 0:
             self.learner.weigh(after, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
         return after, BlockResult(played, policies, np.zeros(len(policies), np.int64))
+
+    def save(self, distribution: LocalWeights) -> dict[str, Floats]:
+        return {"total": distribution.total}
+
+    def load(self, distribution: LocalWeights, saved: Mapping[str, Floats]) -> LocalWeights:
+        return replace(distribution, total=saved["total"])
 
     def _played(
         self, state: LocalWeights, block: Block, space: WaitingTables, policies: Policies, played: Played
