@@ -11,6 +11,7 @@ import traceback
 from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache
+from hashlib import sha256
 from importlib.metadata import version
 from math import inf, isfinite
 from pathlib import Path
@@ -81,7 +82,7 @@ def _played(match: Match, settings: RunSettings, at: Ints, tick: Tick | None, fi
     game, measurement = match.blocks(settings.seed), match.measurement(at)
     unfinished = None
     if file is not None and isinstance(game, CompiledGame):
-        origin = {"run": settings.id, "versions": versions(), "git": git_revision()}
+        origin = {"run": settings.id, "versions": versions(), "sources": sources()}
         unfinished = UnfinishedRun(file, origin)
         if not unfinished.take_up({"game": game, "measurement": measurement}):
             game, measurement = match.blocks(settings.seed), match.measurement(at)
@@ -103,6 +104,15 @@ def _total(bound: Any) -> float | None:
 def versions() -> dict[str, str]:
     """Of this package and those that decide results."""
     return {name: version(name) for name in VERSIONS}
+
+
+@cache
+def sources() -> str:
+    """A digest of this package: a state of a run is taken up only by the code that wrote it."""
+    digest = sha256()
+    for file in sorted(Path(__file__).parents[1].rglob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 @cache
