@@ -15,8 +15,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
 from amdp.algorithms.bounds import require_rate
-from amdp.arrays import require_positive
+from amdp.arrays import Floats, require_positive
 from amdp.errors import InvalidInput
 
 ADAPTIVE, THEORY = "adaptive", "theory"  # rates by name
@@ -84,3 +86,15 @@ class AdaptiveRate:
 def as_rate(rate: "float | Rate") -> Rate:
     """A number as the rate of all rounds; a `Rate` as it is."""
     return rate if isinstance(rate, Rate) else FixedRate(rate)
+
+
+def as_numbers(rate: Rate) -> Floats:
+    """A fixed or an adaptive rate as compiled games keep it, and write to it."""
+    if isinstance(rate, AdaptiveRate):
+        return np.array([rate.range, rate.first, rate.gaps, rate.total])
+    return np.array([rate.value])
+
+
+def from_numbers(before: Rate, numbers: Floats) -> Rate:
+    """The rate after a compiled game; `before` is what it was."""
+    return AdaptiveRate(*numbers.tolist()) if isinstance(before, AdaptiveRate) else before

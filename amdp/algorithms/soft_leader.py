@@ -26,7 +26,7 @@ from amdp.algorithms.bounds import AdaptiveBound, Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, estimated_loss, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
-from amdp.algorithms.rates import ADAPTIVE, THEORY, AdaptiveRate, FixedRate, Rate, as_rate
+from amdp.algorithms.rates import ADAPTIVE, THEORY, AdaptiveRate, FixedRate, Rate, as_numbers, as_rate, from_numbers
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
@@ -82,14 +82,10 @@ class SoftPolicy:
     def visits(self, pairs: Pairs) -> Floats:
         """The greatest chance `[m]` of being at each pair: over a kernel, the chance."""
         domain, policy = self.domain, self.swept.policy
-        if not isinstance(domain.dynamics, SingleKernel):
-            greatest: Floats = domain.dynamics.greatest_visits(policy[None], domain.initial, pairs)[0]
-            return greatest
-        chances = np.empty(len(pairs.steps))
-        kernels.soft.visit_chances(
-            domain.dynamics.rows, policy, domain.initial, pairs.steps, pairs.states, pairs.actions, chances
-        )
-        return chances
+        if isinstance(domain.dynamics, SingleKernel):
+            return domain.dynamics.visits(policy, domain.initial, pairs)
+        greatest: Floats = domain.dynamics.greatest_visits(policy[None], domain.initial, pairs)[0]
+        return greatest
 
     @cached_property
     def occupancy(self) -> Floats:
@@ -192,7 +188,7 @@ class SoftBlocks:
     def play(
         self, distribution: SoftPolicy, block: Block, space: Any, rng: np.random.Generator
     ) -> tuple[SoftPolicy, BlockResult]:
-        rate, total = _as_numbers(distribution.rate), distribution.total.copy()
+        rate, total = as_numbers(distribution.rate), distribution.total.copy()
         policies = np.empty((len(block.slots), *total.shape))
         played = empty_played(len(block.slots), len(total))
         rows = _compiled(distribution.domain).rows
@@ -202,21 +198,10 @@ class SoftBlocks:
             gamma = float(getattr(self.learner.estimator, "gamma", 0.0))
             bad = kernels.episodes.soft_bandit(rows, block, space, rate, gamma, total, policies, played)
             if bad >= 0:
-                last = SoftPolicy(distribution.domain, _from_numbers(distribution.rate, rate), total)
+                last = SoftPolicy(distribution.domain, from_numbers(distribution.rate, rate), total)
                 self.learner.weigh(last, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
-        after = SoftPolicy(distribution.domain, _from_numbers(distribution.rate, rate), total)
+        after = SoftPolicy(distribution.domain, from_numbers(distribution.rate, rate), total)
         return after, BlockResult(played, policies, np.zeros(len(policies), np.int64))
-
-
-def _as_numbers(rate: Rate) -> Floats:
-    """A rate as compiled games keep it."""
-    if isinstance(rate, AdaptiveRate):
-        return np.array([rate.range, rate.first, rate.gaps, rate.total])
-    return np.array([rate.value])
-
-
-def _from_numbers(before: Rate, numbers: Floats) -> Rate:
-    return AdaptiveRate(*numbers.tolist()) if isinstance(before, AdaptiveRate) else before
 
 
 def require_soft_sweeps(domain: Domain) -> None:

@@ -27,7 +27,12 @@ from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.model.segments import Shape
 
-NAMED = ("ftpl", "ftpl-shared", "ftpl-scaled", "ftpl-scaled-per-step", "soft-leader", "soft-leader-full", "fpl")
+NAMED = (
+    *("ftpl", "ftpl-shared", "ftpl-scaled", "ftpl-scaled-per-step", "soft-leader", "soft-leader-full", "fpl"),
+    *("o-reps", "o-reps-full", "o-reps-adaptive", "uob-reps", "uc-o-reps-bernstein", "delayed-uob-reps"),
+    "delayed-uob-ftrl",
+)
+UNTUNED = ("soft-leader", "soft-leader-full", "o-reps-adaptive")  # they take no multiplier, or need none
 ROUNDS = 60
 RNG = np.random.default_rng(6)
 DELAYS: dict[str, Delays | None] = {
@@ -47,7 +52,7 @@ def game_of(
     rng = np.random.default_rng([len(kind), *shape])
     kernel, initial = random_kernel(kind, shape, rng), shape[1] - 1
     domain = MarkovPolicies(kernel, initial)
-    scale = 1.0 if name.startswith("soft") else multiplier
+    scale = 1.0 if name in UNTUNED else multiplier
     waited = 0 if late is None else late.total_within
     player: Any = named(name, domain, rounds, waited, multiplier=scale)
     tables = losses.bernoulli(losses.repeated(rng.random(shape), rounds), 4)
