@@ -1,4 +1,4 @@
-"""Blocks of episodes as the compiled games of `amdp.kernels.episodes` and `amdp.kernels.measures` read and write them."""
+"""Blocks of episodes as compiled games read and write them: see `amdp.kernels.episodes`, `amdp.kernels.measures`."""
 
 from typing import Any, NamedTuple
 

@@ -118,6 +118,7 @@ def _find(projecting, rate, measure, scratch):
         if not _project(projecting, rate, measure, measure.log_measure, scratch):
             return False
         _take(measure, scratch)
+        measure.stands[0] = True
     return True
 
 
@@ -183,7 +184,7 @@ def bandit(
     projecting, rows, block, waiting, rate, gamma, is_adapted, is_descent, first, measure, policies, played
 ):  # fmt: skip
     """Mirror descent, or the regularized leader, with bandit feedback; weights may be adapted to delays."""
-    b, steps, states, n_actions = policies.shape
+    b, steps, _, n_actions = policies.shape
     scratch, visits, every = _scratch(measure.total.shape), np.empty(steps), np.arange(steps)
     clock = np.zeros(2, np.int64)
     now = nanoseconds(clock)
@@ -204,7 +205,6 @@ def bandit(
         now = _lap(clock, now, played.spent, WEIGH)
         if is_descent:
             _descend(measure)
-        measure.stands[0] = True
         for i in range(block.starts[k], block.starts[k + 1]):
             slot = block.arrived[i]
             before = 0.0 if rate.size == 1 else _potential_before(projecting, _rate(rate), measure, scratch)
@@ -224,7 +224,7 @@ def bandit(
 @_entry
 def full(projecting, block, waiting, rate, is_descent, first, measure, policies, played):
     """The same with full information; `waiting[slot, h, s, a]` are the occupancies of what waits."""
-    b, steps, states, n_actions = policies.shape
+    b, _, _, n_actions = policies.shape
     scratch = _scratch(measure.total.shape)
     clock = np.zeros(2, np.int64)
     now = nanoseconds(clock)
@@ -240,7 +240,6 @@ def full(projecting, block, waiting, rate, is_descent, first, measure, policies,
         now = _lap(clock, now, played.spent, WEIGH)
         if is_descent:
             _descend(measure)
-        measure.stands[0] = True
         for i in range(block.starts[k], block.starts[k + 1]):
             table = block.tables[block.arrived_tables[i]]
             before = 0.0 if rate.size == 1 else _potential_before(projecting, _rate(rate), measure, scratch)

@@ -23,7 +23,7 @@ from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.rates import AdaptiveRate, FixedRate, Rate, as_numbers, as_rate, from_numbers
 from amdp.arrays import Floats, Policies
-from amdp.errors import InvalidInput
+from amdp.errors import InvalidInput, Unsolved
 from amdp.kernels.blocks import DRAW, FAINTEST, WEIGH, Block, Played, Projecting, Tilted, Waiting
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
@@ -276,23 +276,28 @@ class MeasureBlocks:
     def play(
         self, distribution: TiltedMeasure, block: Block, space: Any, rng: np.random.Generator
     ) -> tuple[TiltedMeasure, BlockResult]:
-        """Play; a round whose projection the compiled game cannot prove gets it from the projector, or its error."""
+        """Play; where the compiled game stops at a projection, the projector finds it, and the game goes on."""
         rate, measure = as_numbers(distribution.rate), _as_arrays(distribution)
         policies = np.empty((len(block.slots), *distribution.total.shape))
         played = empty_played(*policies.shape[:2])
-        first = 0
-        while first >= 0:
-            first, part = self._played(distribution.domain, block, space, rate, first, measure, policies, played)
+        k, part = 0, DRAW
+        while True:
+            k, part = self._played(distribution.domain, block, space, rate, k, measure, policies, played)
             after = _from_arrays(distribution, from_numbers(distribution.rate, rate), measure)
-            if first >= 0 and part == WEIGH:
-                self.learner.weigh(after, Segment(played.states[first], played.actions[first]), rng)
-            if first >= 0:
-                found = after.projection
-                if part != DRAW:
-                    raise InvalidInput("the loss estimates are too large for a block of rounds; take a smaller rate")
-                _put(measure, found)
+            if k < 0:
+                break
+            _put(measure, self._found(after, part, Segment(played.states[k].copy(), played.actions[k].copy()), rng))
         after = replace(after, played=PlayedPolicy(distribution.domain, policies[-1]))
         return after, BlockResult(played, policies, np.zeros(len(policies), np.int64))
+
+    def _found(self, stopped: TiltedMeasure, part: int, segment: Segment, rng: np.random.Generator) -> Projection:
+        """The projection at which a compiled game stopped; what cannot be is said as the Python methods say it."""
+        if part == WEIGH:
+            self.learner.weigh(stopped, segment, rng)
+        found = stopped.projection
+        if part != DRAW:
+            raise Unsolved("the gap of an adaptive rate was not found: the loss estimates are too large", found)
+        return found
 
     def _played(
         self,
@@ -340,12 +345,12 @@ def _put(measure: Tilted, projection: Projection) -> None:
 
 def _from_arrays(before: TiltedMeasure, rate: Rate, measure: Tilted) -> TiltedMeasure:
     """What a compiled game left. It proves its projections, but does not look at them any further: nan."""
-    report = Report(before.projector.name, 0.0, 0)
-    copies = measure.log_measure.copy(), measure.prices[0].copy(), nan, float(measure.gap[0]), nan, 0.0
-    last = Projection(*copies, Status.OPTIMAL, report) if measure.warm[0] else None
-    stands = bool(measure.stands[0])
-    kept = measure.prior.copy(), measure.total.copy()
-    return TiltedMeasure(before.projector, rate, *kept, before.gathered, last, stands)
+    found = measure.log_measure.copy(), measure.prices[0].copy(), nan, float(measure.gap[0]), nan, 0.0
+    last, stands = Projection(*found, Status.OPTIMAL, Report(before.projector.name)), bool(measure.stands[0])
+    useful = last if stands or measure.warm[0] else None
+    return TiltedMeasure(
+        before.projector, rate, measure.prior.copy(), measure.total.copy(), before.gathered, useful, stands
+    )
 
 
 def entropy(projection: Projection) -> float:
