@@ -1,5 +1,6 @@
 """Blocks of rounds: a learner's compiled form plays the game of its Python methods, to the last bit."""
 
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -8,14 +9,14 @@ from numpy.testing import assert_array_equal
 from worlds import random_kernel
 
 from amdp import InvalidInput, MarkovPolicies, losses
-from amdp.algorithms.blocks import block_form
+from amdp.algorithms.blocks import BlockResult, block_form
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.feedback import FullInformation
 from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.ftpl.perturbations import Exponential, Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl
 from amdp.algorithms.named import learner as named
-from amdp.algorithms.occupancy.measures import MirrorDescent, RegularizedLeader
+from amdp.algorithms.occupancy.measures import MeasureBlocks, MirrorDescent, RegularizedLeader, TiltedMeasure
 from amdp.algorithms.rates import AdaptiveRate
 from amdp.algorithms.soft_leader import SoftLeader
 from amdp.errors import Unsolved
@@ -170,6 +171,38 @@ def test_costs_that_are_not_finite_are_refused_in_a_block_too() -> None:
     broken = Ftpl(Laplace(1e-308), player.estimator)
     with pytest.raises(InvalidInput, match="not finite"):
         list(play_blocks(game, broken, domain, Streams.from_seed(1)))
+
+
+@pytest.mark.parametrize("late", ["none", "fixed", "at the end"])
+@pytest.mark.parametrize("name", ["o-reps", "o-reps-full", "o-reps-adaptive", "delayed-uob-ftrl"])
+def test_a_block_leaves_the_measure_that_its_rounds_leave(
+    name: str, late: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: dict[str, TiltedMeasure] = {}
+    game, player, domain = game_of("dense", (4, 3, 2), DELAYS[late], name)
+    methods = MeasureBlocks.play, type(player).observe, type(player).learn
+
+    def play(form: MeasureBlocks, *given: Any) -> tuple[TiltedMeasure, BlockResult]:
+        left["block"], result = methods[0](form, *given)
+        return left["block"], result
+
+    def observe(learner: Any, *given: Any) -> TiltedMeasure:
+        left["rounds"] = methods[1](learner, *given)
+        return left["rounds"]
+
+    def learn(learner: Any, *given: Any) -> TiltedMeasure:
+        left["rounds"] = methods[2](learner, *given)
+        return left["rounds"]
+
+    monkeypatch.setattr(MeasureBlocks, "play", play)
+    monkeypatch.setattr(type(player), "observe", observe)
+    monkeypatch.setattr(type(player), "learn", learn)
+    for plays in (play_rounds, play_blocks):
+        list(plays(game, player, domain, Streams.from_seed(2), 23))
+    one, other = left["rounds"], left["block"]
+    assert (one.rate, one.stands) == (other.rate, other.stands)
+    for part in ("prior", "total", "last.prices", "last.log_measure", "played.policy", "projection.policy"):
+        assert_array_equal(attrgetter(part)(one), attrgetter(part)(other), err_msg=part)
 
 
 def one_step_game(tables: list[list[float]], player: Any) -> tuple[ArenaGame, MarkovPolicies]:
