@@ -181,9 +181,10 @@ class MeasureLearner(ABC):
 
     def block_form(self, domain: Domain) -> "MeasureBlocks | None":
         """Its compiled form, over one kernel, with a projection that compiled games can ask."""
-        proper = isinstance(self.estimator, ImportanceWeighting | ImplicitExploration | DelayAdapted | WholeTable)
         known = isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel)
-        if not proper or not known or not isinstance(as_rate(self.rate), FixedRate | AdaptiveRate):
+        if not known or type(self) not in COMPILED_LEARNERS or type(self.estimator) not in COMPILED_ESTIMATORS:
+            return None
+        if not isinstance(as_rate(self.rate), FixedRate | AdaptiveRate):
             return None
         projecting = bind_projection(self.projection, domain).compiled()
         return None if projecting is None else MeasureBlocks(self, projecting)
@@ -258,6 +259,11 @@ class RegularizedLeader(MeasureLearner):
 
     def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
         return replace(distribution, last=distribution.projection)
+
+
+# Of these types and of no subclass, which may do something else.
+COMPILED_LEARNERS: tuple[type, ...] = (MirrorDescent, RegularizedLeader)
+COMPILED_ESTIMATORS: tuple[type, ...] = (ImportanceWeighting, ImplicitExploration, DelayAdapted, WholeTable)
 
 
 @dataclass(frozen=True, eq=False)
