@@ -88,6 +88,11 @@ def as_rate(rate: "float | Rate") -> Rate:
     return rate if isinstance(rate, Rate) else FixedRate(rate)
 
 
+def has_numbers(rate: Rate) -> bool:
+    """Whether compiled games know the rule of this rate; a subclass may have another one."""
+    return type(rate) in (FixedRate, AdaptiveRate)
+
+
 def as_numbers(rate: Rate) -> Floats:
     """A fixed or an adaptive rate as compiled games keep it, and write to it."""
     if isinstance(rate, AdaptiveRate):

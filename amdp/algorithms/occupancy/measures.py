@@ -21,7 +21,7 @@ from amdp.algorithms.bounds import AdaptiveBound, Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, estimated_loss, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
-from amdp.algorithms.rates import AdaptiveRate, FixedRate, Rate, as_numbers, as_rate, from_numbers
+from amdp.algorithms.rates import AdaptiveRate, FixedRate, Rate, as_numbers, as_rate, from_numbers, has_numbers
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput, Unsolved
 from amdp.kernels.blocks import DRAW, FAINTEST, WEIGH, Block, Played, Projecting, Tilted, Waiting
@@ -184,7 +184,7 @@ class MeasureLearner(ABC):
         known = isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel)
         if not known or type(self) not in COMPILED_LEARNERS or type(self.estimator) not in COMPILED_ESTIMATORS:
             return None
-        if not isinstance(as_rate(self.rate), FixedRate | AdaptiveRate):
+        if not has_numbers(as_rate(self.rate)):
             return None
         projecting = bind_projection(self.projection, domain).compiled()
         return None if projecting is None else MeasureBlocks(self, projecting)
