@@ -137,6 +137,8 @@ def test_who_has_no_compiled_form_plays_in_python() -> None:
     assert block_form(type("Other", (MirrorDescent,), {})(0.1, ImportanceWeighting()), domain) is None
     assert block_form(MirrorDescent(0.1, type("Other", (ImportanceWeighting,), {})()), domain) is None
     assert block_form(RegularizedLeader(type("Other", (AdaptiveRate,), {})(1.0), WholeTable()), domain) is None
+    assert block_form(SoftLeader(0.3, type("Other", (ImportanceWeighting,), {})()), domain) is None
+    assert block_form(SoftLeader(type("Other", (AdaptiveRate,), {})(1.0)), domain) is None
     [block] = play_blocks(game, literal, domain, Streams.from_seed(1))
     assert not isinstance(block, CompiledBlock)
     assert len(block) == ROUNDS
