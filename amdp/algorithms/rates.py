@@ -88,8 +88,18 @@ def as_rate(rate: "float | Rate") -> Rate:
     return rate if isinstance(rate, Rate) else FixedRate(rate)
 
 
+def has_numbers(rate: Rate) -> bool:
+    """Whether compiled games know the rule of this rate; a subclass may have another one."""
+    return type(rate) in (FixedRate, AdaptiveRate)
+
+
 def as_numbers(rate: Rate) -> Floats:
-    """A rate as compiled games keep it: that of all rounds, or all that an adaptive one is made of."""
+    """A fixed or an adaptive rate as compiled games keep it, and write to it."""
     if isinstance(rate, AdaptiveRate):
         return np.array([rate.range, rate.first, rate.gaps, rate.total])
     return np.array([rate.value])
+
+
+def from_numbers(before: Rate, numbers: Floats) -> Rate:
+    """The rate after a compiled game; `before` is what it was."""
+    return AdaptiveRate(*numbers.tolist()) if isinstance(before, AdaptiveRate) else before

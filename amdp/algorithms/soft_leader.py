@@ -26,7 +26,17 @@ from amdp.algorithms.bounds import AdaptiveBound, Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, estimated_loss, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
-from amdp.algorithms.rates import ADAPTIVE, THEORY, AdaptiveRate, FixedRate, Rate, as_numbers, as_rate
+from amdp.algorithms.rates import (
+    ADAPTIVE,
+    THEORY,
+    AdaptiveRate,
+    FixedRate,
+    Rate,
+    as_numbers,
+    as_rate,
+    from_numbers,
+    has_numbers,
+)
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
@@ -82,14 +92,10 @@ class SoftPolicy:
     def visits(self, pairs: Pairs) -> Floats:
         """The greatest chance `[m]` of being at each pair: over a kernel, the chance."""
         domain, policy = self.domain, self.swept.policy
-        if not isinstance(domain.dynamics, SingleKernel):
-            greatest: Floats = domain.dynamics.greatest_visits(policy[None], domain.initial, pairs)[0]
-            return greatest
-        chances = np.empty(len(pairs.steps))
-        kernels.soft.visit_chances(
-            domain.dynamics.rows, policy, domain.initial, pairs.steps, pairs.states, pairs.actions, chances
-        )
-        return chances
+        if isinstance(domain.dynamics, SingleKernel):
+            return domain.dynamics.visits(policy, domain.initial, pairs)
+        greatest: Floats = domain.dynamics.greatest_visits(policy[None], domain.initial, pairs)[0]
+        return greatest
 
     @cached_property
     def occupancy(self) -> Floats:
@@ -157,8 +163,9 @@ class SoftLeader:
 
     def block_form(self, domain: Domain) -> "SoftBlocks | None":
         """Its compiled form, over one kernel."""
-        known = isinstance(domain.dynamics, SingleKernel)
-        return SoftBlocks(self) if known and isinstance(as_rate(self.rate), FixedRate | AdaptiveRate) else None
+        known = isinstance(domain.dynamics, SingleKernel) and type(self) is SoftLeader
+        proper = type(self.estimator) in COMPILED_ESTIMATORS and has_numbers(as_rate(self.rate))
+        return SoftBlocks(self) if known and proper else None
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | AdaptiveBound | None:
         """What theory allows after `rounds`; None over a box, and for an adaptive rate with delays."""
@@ -175,6 +182,10 @@ class SoftLeader:
                 return bounds.adaptive_soft_leader_full(domain.shape, rounds, rate.first)
             return bounds.adaptive_soft_leader(domain.shape, rounds, rate.first, gamma)
         return None
+
+
+# Of these types and of no subclass, which may do something else.
+COMPILED_ESTIMATORS: tuple[type, ...] = (ImportanceWeighting, ImplicitExploration, WholeTable)
 
 
 @dataclass(frozen=True)
@@ -202,20 +213,16 @@ class SoftBlocks:
             gamma = float(getattr(self.learner.estimator, "gamma", 0.0))
             bad = kernels.episodes.soft_bandit(rows, block, space, rate, gamma, total, policies, played)
             if bad >= 0:
-                last = SoftPolicy(distribution.domain, _from_numbers(distribution.rate, rate), total)
+                last = SoftPolicy(distribution.domain, from_numbers(distribution.rate, rate), total)
                 self.learner.weigh(last, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
-        after = SoftPolicy(distribution.domain, _from_numbers(distribution.rate, rate), total)
+        after = SoftPolicy(distribution.domain, from_numbers(distribution.rate, rate), total)
         return after, BlockResult(played, policies, np.zeros(len(policies), np.int64))
 
     def save(self, distribution: SoftPolicy) -> dict[str, Floats]:
         return {"total": distribution.total, "rate": as_numbers(distribution.rate)}
 
     def load(self, distribution: SoftPolicy, saved: Mapping[str, Floats]) -> SoftPolicy:
-        return SoftPolicy(distribution.domain, _from_numbers(distribution.rate, saved["rate"]), saved["total"])
-
-
-def _from_numbers(before: Rate, numbers: Floats) -> Rate:
-    return AdaptiveRate(*numbers.tolist()) if isinstance(before, AdaptiveRate) else before
+        return SoftPolicy(distribution.domain, from_numbers(distribution.rate, saved["rate"]), saved["total"])
 
 
 def require_soft_sweeps(domain: Domain) -> None:

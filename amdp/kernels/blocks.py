@@ -1,11 +1,11 @@
-"""Blocks of episodes as the compiled games of `amdp.kernels.episodes` read and write them."""
+"""Blocks of episodes as compiled games read and write them: see `amdp.kernels.episodes`, `amdp.kernels.measures`."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from amdp.arrays import Floats
+from amdp.arrays import Bools, Floats
 from amdp.kernels.rows import Paths, TwoStepRows
 
 DRAW, WEIGH, LEARN, ARENA = 0, 1, 2, 3  # parts of a round whose time is measured
@@ -59,3 +59,31 @@ class ScaledSearch(NamedTuple):
     limits: NDArray[np.int64]  # [h, s]
     batches: NDArray[np.int64]  # [h]
     is_shared: bool
+
+
+FAINTEST = -500.0  # the logarithm of the least mass of a prior; the exponential of less may be lost in a round
+
+
+class Projecting(NamedTuple):
+    """How a compiled game projects onto the occupancy measures of one kernel: the arguments of `entropy.project`."""
+
+    rows: tuple[Any, ...]  # `FlowRows` as plain tuples
+    reached: Bools  # [h, s]
+    initial: int
+    highest: float  # logarithms of weights must be below
+    tolerance: float  # the gap aimed at
+    enough: float  # the gap that must be proved
+    limit: int  # of Newton steps
+    exact: bool  # steps by block factors, not by conjugate gradients
+
+
+class Tilted(NamedTuple):
+    """What a learner keeps of the measure nearest to `prior * exp(-rate * total)`; a compiled game writes to it."""
+
+    prior: Floats  # [h, s, a], logarithms
+    total: Floats  # [h, s, a], the sum of loss estimates that tilts the prior
+    log_measure: Floats  # [h, s, a], the last projection
+    prices: Floats  # [1, h, s], those of the last projection, to start the next one from
+    gap: Floats  # [1], of the last projection
+    warm: Bools  # [1], whether there are prices to start from
+    stands: Bools  # [1], whether nothing changed since: the last projection is the next one too

@@ -9,7 +9,7 @@ import numpy as np
 from amdp.arrays import Bools, require_index
 from amdp.errors import InvalidInput
 from amdp.kernels.rows import ReachedStates
-from amdp.model.dynamics import Dynamics
+from amdp.model.dynamics import CompiledDynamics, Dynamics
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
 
@@ -79,7 +79,8 @@ def as_domain(given: Domain | World) -> Domain:
 
 
 def _require_domain(dynamics: Dynamics, initial: int) -> None:
-    if not isinstance(dynamics, Dynamics):
+    # To compare with a protocol takes longer than to narrow a box, which is done every round.
+    if not isinstance(dynamics, CompiledDynamics | Dynamics):
         raise InvalidInput(f"{type(dynamics).__name__} is not a kernel or a set of kernels; wrap the array: Kernel(p)")
     require_index("initial", initial, dynamics.shape[1])
     dynamics.require_closed(initial)

@@ -74,6 +74,13 @@ class SingleKernel(CompiledDynamics):
     def greatest_visits(self, policies: Policies, initial: int, pairs: Pairs) -> Floats:
         return self.occupancy(policies, initial)[:, pairs.steps, pairs.states, pairs.actions]
 
+    def visits(self, policy: Policies, initial: int, pairs: Pairs) -> Floats:
+        """The chance `[m]` that one policy `[h, s, a]` is at each pair; the steps of the pairs must ascend."""
+        chances = np.empty(len(pairs.steps))
+        places = pairs.steps, pairs.states, pairs.actions
+        kernels.soft.visit_chances(self.rows, np.ascontiguousarray(policy), initial, *places, chances)
+        return chances
+
     def narrow(self, segment: Segment) -> Self:
         return self
 

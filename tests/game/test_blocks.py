@@ -1,5 +1,6 @@
 """Blocks of rounds: a learner's compiled form plays the game of its Python methods, to the last bit."""
 
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from numpy.testing import assert_array_equal
 from worlds import random_kernel
 
 from amdp import BernsteinBox, InvalidInput, Kernel, MarkovPolicies, StationaryPolicies, losses
-from amdp.algorithms.blocks import block_form
+from amdp.algorithms.blocks import BlockResult, block_form
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.feedback import FullInformation
 from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
@@ -17,10 +18,17 @@ from amdp.algorithms.ftpl.perturbations import Exponential, Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl
 from amdp.algorithms.hedge import Hedge
 from amdp.algorithms.named import learner as named
-from amdp.algorithms.occupancy.measures import when_doubled
+from amdp.algorithms.occupancy.measures import (
+    MeasureBlocks,
+    MirrorDescent,
+    RegularizedLeader,
+    TiltedMeasure,
+    when_doubled,
+)
 from amdp.algorithms.policy_optimization.learners import DilatedBonus, Evaluation, LossToGo, PolicyOptimization
 from amdp.algorithms.rates import AdaptiveRate
 from amdp.algorithms.soft_leader import SoftLeader
+from amdp.errors import Unsolved
 from amdp.game import delays
 from amdp.game.arenas import Episodic
 from amdp.game.blocks import BLOCK, CompiledBlock
@@ -29,15 +37,25 @@ from amdp.game.delays import Delays
 from amdp.game.loop import ArenaGame, play_blocks, play_rounds
 from amdp.game.regret import Measurement, measure
 from amdp.game.seeding import Streams
+from amdp.losses import FixedLosses
+from amdp.model.confidence import Radius
 from amdp.model.segments import Shape
+from amdp.oracles.projection.newton import NewtonProjection
 
 NAMED = (
     *("ftpl", "ftpl-shared", "ftpl-scaled", "ftpl-scaled-per-step", "ftpl-adaptive", "fpl"),
     *("soft-leader", "soft-leader-full", "pomd", "dilated-bonus", "delayed-oppo", "delayed-oppo-full"),
+    *("o-reps", "o-reps-full", "o-reps-adaptive", "uob-reps", "uc-o-reps-bernstein", "delayed-uob-reps"),
+    "delayed-uob-ftrl",
 )
 LISTING = ("hedge", "delayed-hedge")  # all policies: for small worlds
 SCALED = ("ftpl-scaled", "ftpl-scaled-per-step", "ftpl-adaptive")
-ADAPTIVE = ("ftpl-adaptive", "soft-leader", "soft-leader-full")  # a multiplier has nothing to multiply
+UNTUNED = (
+    "ftpl-adaptive",
+    "soft-leader",
+    "soft-leader-full",
+    "o-reps-adaptive",
+)  # a multiplier has nothing to multiply
 ROUNDS = 60
 RNG = np.random.default_rng(6)
 DELAYS: dict[str, Delays | None] = {
@@ -57,7 +75,7 @@ def game_of(
     rng = np.random.default_rng([len(kind), *shape])
     kernel, initial = random_kernel(kind, shape, rng), shape[1] - 1
     domain = MarkovPolicies(kernel, initial)
-    scale = 1.0 if name in ADAPTIVE else multiplier
+    scale = 1.0 if name in UNTUNED else multiplier
     waited = 0 if late is None else late.total_within
     player: Any = named(name, domain, rounds, waited, multiplier=scale)
     tables = losses.bernoulli(losses.repeated(rng.random(shape), rounds), 4)
@@ -122,6 +140,15 @@ def test_blocks_of_small_worlds(kind: str, shape: Shape, name: str, monkeypatch:
         PolicyOptimization(0.0, Evaluation(WholeTable())),
         PolicyOptimization(0.3, DilatedBonus(0.05), exploration=0.2),
         PolicyOptimization(0.01, DilatedBonus(0.0)),
+        MirrorDescent(0.3, ImplicitExploration(0.05)),
+        MirrorDescent(0.0, ImportanceWeighting()),
+        MirrorDescent(3.0, ImportanceWeighting(), NewtonProjection(factored_states=2)),
+        RegularizedLeader(0.3, ImportanceWeighting()),
+        RegularizedLeader(0.3, DelayAdapted(0.05)),
+        RegularizedLeader(0.3, WholeTable()),
+        RegularizedLeader(AdaptiveRate(2.0), ImplicitExploration(0.05)),
+        RegularizedLeader(AdaptiveRate(2.0), WholeTable()),
+        RegularizedLeader(AdaptiveRate(0.0), WholeTable()),
     ],
 )
 def test_blocks_of_learners_without_a_name(player: Any, late: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -206,6 +233,14 @@ def test_who_has_no_compiled_form_plays_in_python() -> None:
     literal = LiteralFtpl(player.perturbation, player.estimator)
     for other in (literal, Ftpl(player.perturbation, player.estimator, "lp")):
         assert block_form(other, domain) is None
+    assert block_form(MirrorDescent(0.1, ImportanceWeighting(), "cvxpy"), domain) is None
+    box = MarkovPolicies(BernsteinBox.vacuous(domain.shape, Radius.jin_2020(domain.shape, ROUNDS)), domain.initial)
+    assert block_form(MirrorDescent(0.1, ImportanceWeighting()), box) is None
+    assert block_form(type("Other", (MirrorDescent,), {})(0.1, ImportanceWeighting()), domain) is None
+    assert block_form(MirrorDescent(0.1, type("Other", (ImportanceWeighting,), {})()), domain) is None
+    assert block_form(RegularizedLeader(type("Other", (AdaptiveRate,), {})(1.0), WholeTable()), domain) is None
+    assert block_form(SoftLeader(0.3, type("Other", (ImportanceWeighting,), {})()), domain) is None
+    assert block_form(SoftLeader(type("Other", (AdaptiveRate,), {})(1.0)), domain) is None
     [block] = play_blocks(game, literal, domain, Streams.from_seed(1))
     assert not isinstance(block, CompiledBlock)
     assert len(block) == ROUNDS
@@ -243,6 +278,87 @@ def test_costs_that_are_not_finite_are_refused_in_a_block_too() -> None:
     broken = Ftpl(Laplace(1e-308), player.estimator)
     with pytest.raises(InvalidInput, match="not finite"):
         list(play_blocks(game, broken, domain, Streams.from_seed(1)))
+
+
+@pytest.mark.parametrize("late", ["none", "fixed", "at the end"])
+@pytest.mark.parametrize("name", ["o-reps", "o-reps-full", "o-reps-adaptive", "delayed-uob-ftrl"])
+def test_a_block_leaves_the_measure_that_its_rounds_leave(
+    name: str, late: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left: dict[str, TiltedMeasure] = {}
+    game, player, domain = game_of("dense", (4, 3, 2), DELAYS[late], name)
+    methods = MeasureBlocks.play, type(player).observe, type(player).learn
+
+    def play(form: MeasureBlocks, *given: Any) -> tuple[TiltedMeasure, BlockResult]:
+        left["block"], result = methods[0](form, *given)
+        return left["block"], result
+
+    def observe(learner: Any, *given: Any) -> TiltedMeasure:
+        left["rounds"] = methods[1](learner, *given)
+        return left["rounds"]
+
+    def learn(learner: Any, *given: Any) -> TiltedMeasure:
+        left["rounds"] = methods[2](learner, *given)
+        return left["rounds"]
+
+    monkeypatch.setattr(MeasureBlocks, "play", play)
+    monkeypatch.setattr(type(player), "observe", observe)
+    monkeypatch.setattr(type(player), "learn", learn)
+    for plays in (play_rounds, play_blocks):
+        list(plays(game, player, domain, Streams.from_seed(2), 23))
+    one, other = left["rounds"], left["block"]
+    assert (one.rate, one.stands) == (other.rate, other.stands)
+    for part in ("prior", "total", "last.prices", "last.log_measure", "played.policy", "projection.policy"):
+        assert_array_equal(attrgetter(part)(one), attrgetter(part)(other), err_msg=part)
+
+
+def one_step_game(tables: list[list[float]], player: Any) -> tuple[ArenaGame, MarkovPolicies]:
+    """Each round has one step in one state, and the losses of its actions."""
+    kernel = random_kernel("dense", (1, 1, len(tables[0])), np.random.default_rng(1))
+    game = ArenaGame(Episodic(kernel, 0), FixedLosses(np.array(tables)[:, None, None]), None, player.feedback)
+    return game, MarkovPolicies(kernel, 0)
+
+
+@pytest.mark.filterwarnings("ignore:overflow encountered")
+def test_a_block_goes_on_after_a_round_that_its_projection_leaves_to_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loss of 2 at this rate leaves an action no weight at all, which the compiled projection does not take."""
+    player = MirrorDescent(1e308, ImportanceWeighting())
+    game, domain = one_step_game([[1.0, 1.0, 1.0]] + 30 * [[0.0, 0.0, 0.0]], player)
+    require_same(game, player, domain, monkeypatch)
+    policies = np.concatenate([block.policies for block in play_blocks(game, player, domain, Streams.from_seed(2))])
+    assert (policies[1:] == 0.0).sum() == 30
+
+
+@pytest.mark.parametrize(
+    "player",
+    [
+        MirrorDescent(1.0, ImportanceWeighting(), NewtonProjection(iterations=0)),  # when a policy is drawn
+        RegularizedLeader(1.0, WholeTable(), NewtonProjection(iterations=0)),
+        RegularizedLeader(
+            AdaptiveRate(20.0), ImportanceWeighting(), NewtonProjection(iterations=2, gap=1e-12)
+        ),  # later
+    ],
+)
+def test_projections_without_a_proof_end_a_block_as_they_end_a_round(player: Any) -> None:
+    game, _, domain = game_of("dense", (4, 3, 2), DELAYS["fixed"], "o-reps")
+    game = ArenaGame(game.arena, game.losses, game.delays, player.feedback)
+    said = []
+    for play in (play_rounds, play_blocks):
+        with pytest.raises(Unsolved, match="newton ended feasible") as caught:
+            list(play(game, player, domain, Streams.from_seed(1)))
+        said.append(str(caught.value))
+    assert said[0] == said[1]
+
+
+def test_a_visit_without_a_chance_is_refused_in_a_block_too() -> None:
+    game, _, domain = game_of("dense", (4, 3, 2), None, "o-reps")
+    told = MarkovPolicies(random_kernel("deterministic", domain.shape, np.random.default_rng(1)), domain.initial)
+    said = []
+    for play in (play_rounds, play_blocks):
+        with pytest.raises(InvalidInput, match="was visited") as caught:
+            list(play(game, MirrorDescent(0.1, ImportanceWeighting()), told, Streams.from_seed(1)))
+        said.append(str(caught.value))
+    assert said[0] == said[1]
 
 
 def test_blocks_are_long_and_hold_no_more_than_they_should() -> None:

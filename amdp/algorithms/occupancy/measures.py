@@ -6,30 +6,33 @@ estimator, the domain (kernel or box), and when the box is refreshed; `recipes` 
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import ClassVar
+from math import nan
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from amdp import kernels
 from amdp.algorithms import bounds
+from amdp.algorithms.blocks import BlockResult, empty_played, waiting
 from amdp.algorithms.bounds import AdaptiveBound, Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, estimated_loss, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
-from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
-from amdp.algorithms.rates import AdaptiveRate, FixedRate, Rate, as_rate
+from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.rates import AdaptiveRate, FixedRate, Rate, as_numbers, as_rate, from_numbers, has_numbers
 from amdp.arrays import Floats, Policies
-from amdp.errors import InvalidInput
+from amdp.errors import InvalidInput, Unsolved
+from amdp.kernels.blocks import DRAW, FAINTEST, WEIGH, Block, Played, Projecting, Tilted, Waiting
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import Dynamics
 from amdp.model.segments import Pairs, Segment
 from amdp.model.transitions import SingleKernel
+from amdp.oracles.base import Report, Status
 from amdp.oracles.projection.base import Projection, ProjectionOracle, Projector, bind_projection
-
-FAINTEST = -500.0  # the logarithm of the least mass of a prior; the exponential of less may be lost in a round
-
 
 # When a learner takes up what it has gathered about the dynamics: from the dynamics in use and those with all that was
 # observed to those that it uses from now on.
@@ -68,7 +71,11 @@ class PlayedPolicy:
         return self.policy
 
     def visits(self, pairs: Pairs) -> Floats:
-        chances: Floats = self.domain.dynamics.greatest_visits(self.policy[None], self.domain.initial, pairs)[0]
+        """The greatest chance `[m]` of being at each pair, whose steps ascend: over a kernel, the chance."""
+        dynamics = self.domain.dynamics
+        if isinstance(dynamics, SingleKernel) and self.policy.ndim == 3:
+            return dynamics.visits(self.policy, self.domain.initial, pairs)
+        chances: Floats = dynamics.greatest_visits(self.policy[None], self.domain.initial, pairs)[0]
         return chances
 
 
@@ -107,16 +114,17 @@ class TiltedMeasure:
     @property
     def potential(self) -> float:
         """`<q, total> + (1/rate) sum q ln q`, the least over the measures `q`, for a flat prior and a rate above 0."""
-        pairs = self.occupancy
         rate = self.rate.value
         spread = entropy(self.projection) / rate if rate > 0.0 else 0.0  # rate 0: there is one measure only
-        return float(np.vdot(pairs, self.total)) - spread
+        return float(kernels.soft.paid(self.occupancy, self.total)) - spread
 
     @property
     def occupancy(self) -> Floats:
         """The chance `[h, s, a]` of each pair."""
-        measure = self.projection.measure
-        return measure if measure.ndim == 3 else measure.sum(axis=-1)
+        shape = self.total.shape
+        pairs = np.empty(self.total.size)
+        kernels.measures.chances(self.projection.log_measure.reshape(pairs.size, -1), pairs)
+        return pairs.reshape(shape)
 
     def draw(self, rng: np.random.Generator) -> Policies:
         return self.playing.draw(rng)
@@ -171,6 +179,16 @@ class MeasureLearner(ABC):
         if isinstance(self.estimator, ImportanceWeighting | ImplicitExploration):
             return bounds.o_reps(domain.shape, rounds, rate.value, getattr(self.estimator, "gamma", 0.0))
         return None
+
+    def block_form(self, domain: Domain) -> "MeasureBlocks | None":
+        """Its compiled form, over one kernel, with a projection that compiled games can ask."""
+        known = isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel)
+        if not known or type(self) not in COMPILED_LEARNERS or type(self.estimator) not in COMPILED_ESTIMATORS:
+            return None
+        if not has_numbers(as_rate(self.rate)):
+            return None
+        projecting = bind_projection(self.projection, domain).compiled()
+        return None if projecting is None else MeasureBlocks(self, projecting)
 
     @abstractmethod
     def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
@@ -244,7 +262,111 @@ class RegularizedLeader(MeasureLearner):
         return replace(distribution, last=distribution.projection)
 
 
+# Of these types and of no subclass, which may do something else.
+COMPILED_LEARNERS: tuple[type, ...] = (MirrorDescent, RegularizedLeader)
+COMPILED_ESTIMATORS: tuple[type, ...] = (ImportanceWeighting, ImplicitExploration, DelayAdapted, WholeTable)
+
+
+@dataclass(frozen=True, eq=False)
+class MeasureBlocks:
+    """Mirror descent and the regularized leader over a kernel, block by block."""
+
+    learner: MeasureLearner
+    projecting: Projecting = field(repr=False)
+
+    def space(self, slots: int, domain: Domain) -> Waiting | Floats:
+        """Segments that wait; with full information the occupancy measures of their rounds."""
+        if isinstance(self.learner.estimator, WholeTable):
+            return np.empty((slots, *domain.shape))
+        return waiting(slots, domain.shape[0])
+
+    def play(
+        self, distribution: TiltedMeasure, block: Block, space: Any, rng: np.random.Generator
+    ) -> tuple[TiltedMeasure, BlockResult]:
+        """Play; where the compiled game stops at a projection, the projector finds it, and the game goes on."""
+        rate, measure = as_numbers(distribution.rate), _as_arrays(distribution)
+        policies = np.empty((len(block.slots), *distribution.total.shape))
+        played = empty_played(*policies.shape[:2])
+        k, part = 0, DRAW
+        while True:
+            k, part = self._played(distribution.domain, block, space, rate, k, measure, policies, played)
+            after = _from_arrays(distribution, from_numbers(distribution.rate, rate), measure)
+            if k < 0:
+                break
+            _put(measure, self._found(after, part, Segment(played.states[k].copy(), played.actions[k].copy()), rng))
+        after = replace(after, played=PlayedPolicy(distribution.domain, policies[-1]))
+        return after, BlockResult(played, policies, np.zeros(len(policies), np.int64))
+
+    def save(self, distribution: TiltedMeasure) -> dict[str, NDArray[Any]]:
+        return {"rate": as_numbers(distribution.rate), **_as_arrays(distribution)._asdict()}
+
+    def load(self, distribution: TiltedMeasure, saved: Mapping[str, NDArray[Any]]) -> TiltedMeasure:
+        arrays = {name: value for name, value in saved.items() if name != "rate"}
+        return _from_arrays(distribution, from_numbers(distribution.rate, saved["rate"]), Tilted(**arrays))
+
+    def _found(self, stopped: TiltedMeasure, part: int, segment: Segment, rng: np.random.Generator) -> Projection:
+        """The projection at which a compiled game stopped; what cannot be is said as the Python methods say it."""
+        if part == WEIGH:
+            self.learner.weigh(stopped, segment, rng)
+        found = stopped.projection
+        if part != DRAW:
+            raise Unsolved("the gap of an adaptive rate was not found: the loss estimates are too large", found)
+        return found
+
+    def _played(
+        self,
+        domain: Domain,
+        block: Block,
+        space: Any,
+        rate: Floats,
+        first: int,
+        measure: Tilted,
+        policies: Policies,
+        played: Played,
+    ) -> tuple[int, int]:
+        """Plays on from a round; the round and the part of it that could not be, or -1."""
+        estimator, is_descent = self.learner.estimator, isinstance(self.learner, MirrorDescent)
+        result = first, measure, policies, played
+        kernel = domain.dynamics
+        assert isinstance(kernel, SingleKernel)
+        if isinstance(estimator, WholeTable):
+            stopped = kernels.measures.full(self.projecting, block, space, rate, is_descent, *result)
+        else:
+            how = float(getattr(estimator, "gamma", 0.0)), isinstance(estimator, DelayAdapted), is_descent
+            stopped = kernels.measures.bandit(self.projecting, kernel.rows, block, space, rate, *how, *result)
+        return int(stopped[0]), int(stopped[1])
+
+
+def _as_arrays(distribution: TiltedMeasure) -> Tilted:
+    """A copy for a compiled game, which writes to it."""
+    shape, last = distribution.total.shape, distribution.last
+    empty = np.empty(shape), np.empty((1, *shape[:2])), np.empty(1), np.zeros(1, bool), np.zeros(1, bool)
+    measure = Tilted(distribution.prior.copy(), distribution.total.copy(), *empty)
+    if last is not None:
+        _put(measure, last)
+        measure.stands[0] = distribution.stands
+    return measure
+
+
+def _put(measure: Tilted, projection: Projection) -> None:
+    """Make it the measure that stands."""
+    measure.log_measure[:] = projection.log_measure
+    measure.prices[0] = projection.prices
+    measure.gap[0] = projection.gap
+    measure.warm[0] = np.isfinite(projection.prices).all()
+    measure.stands[0] = True
+
+
+def _from_arrays(before: TiltedMeasure, rate: Rate, measure: Tilted) -> TiltedMeasure:
+    """What a compiled game left. It proves its projections, but does not look at them any further: nan."""
+    found = measure.log_measure.copy(), measure.prices[0].copy(), nan, float(measure.gap[0]), nan, 0.0
+    last, stands = Projection(*found, Status.OPTIMAL, Report(before.projector.name)), bool(measure.stands[0])
+    useful = last if stands or measure.warm[0] else None
+    return TiltedMeasure(
+        before.projector, rate, measure.prior.copy(), measure.total.copy(), before.gathered, useful, stands
+    )
+
+
 def entropy(projection: Projection) -> float:
     """`-sum q ln q` of a projected measure; at least 0."""
-    logs = projection.log_measure
-    return -float((projection.measure * np.where(np.isneginf(logs), 0.0, logs)).sum())
+    return float(kernels.measures.entropy(projection.log_measure.reshape(-1)))

@@ -23,9 +23,10 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amdp import registry
+from amdp import kernels, registry
 from amdp.arrays import Floats, floats, refuse
 from amdp.errors import InvalidInput, Unsolved
+from amdp.kernels.blocks import Projecting
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, World, as_domain
 from amdp.oracles.base import Bound, Oracle, Report, Status, is_oracle, one_line
@@ -99,6 +100,10 @@ class Projector(Bound, solves="project"):
 
         Whatever is returned is proved optimal; otherwise `Unsolved` carries what was found.
         """
+
+    def compiled(self) -> Projecting | None:
+        """How compiled games ask the same of it; None where they cannot."""
+        return None
 
     def checked(self, log_point: ArrayLike) -> Floats:
         """`log_point` as an array that fits the domain, below `LARGEST_EXPONENT` and without NaN, or `InvalidInput`."""
@@ -174,8 +179,7 @@ def log_sum(values: Floats) -> Floats:
 
 def shares(log_weights: Floats) -> Floats:
     """Weights as shares of their sum over the last axis; equal ones where there is no weight."""
-    top = log_weights.max(axis=-1, keepdims=True)
-    empty = np.isneginf(top)
-    weights = np.exp(np.where(empty, 0.0, log_weights - np.where(empty, 0.0, top)))
-    result: Floats = weights / weights.sum(axis=-1, keepdims=True)
-    return result
+    rows = np.ascontiguousarray(log_weights).reshape(-1, log_weights.shape[-1])
+    result = np.empty(rows.shape)
+    kernels.measures.shares(rows, result)
+    return result.reshape(log_weights.shape)

@@ -16,13 +16,14 @@ import numpy as np
 from amdp import kernels
 from amdp.arrays import Bools, Floats, require_whole
 from amdp.errors import InvalidInput
+from amdp.kernels.blocks import Projecting
 from amdp.kernels.rows import BOX, DENSE, SPARSE, BoxRows, DenseRows, SparseRows
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Report, Status
 from amdp.oracles.polytope import has_polytope
-from amdp.oracles.projection.base import Projection, Projector, status_of
+from amdp.oracles.projection.base import LARGEST_EXPONENT, Projection, Projector, status_of
 from amdp.oracles.projection.certificate import certified, supported
 
 FAINT_LOG_MASS = -600.0  # the logarithm of masses that the sums of compiled code may lose
@@ -80,14 +81,18 @@ class _NewtonProjector(Projector):
         self, rows: Arrays, pairs: Floats, reached: Bools, closed: bool, start: Floats | None, log_measure: Floats
     ) -> Solution:
         """Prices, gap, steps and dual steps, from given prices, from zero or softly; fills in the measure."""
-        settings = self.oracle
         steps, states = reached.shape
         starts = _NO_ENTRIES if start is None else np.array(start[None], dtype=np.float64, order="C")
         prices = np.empty((steps, states))
         problem = rows, pairs, self.domain.initial, reached, closed, starts
-        gaps = min(0.5 * settings.accuracy**2, settings.gap * steps), settings.gap * steps
-        limits = *gaps, settings.iterations, states <= settings.factored_states
-        return Solution(prices, *kernels.entropy.project(*problem, *limits, prices, log_measure))
+        return Solution(prices, *kernels.entropy.project(*problem, *self._limits(), prices, log_measure))
+
+    def _limits(self) -> tuple[float, float, int, bool]:
+        """The gap aimed at, the gap that must be proved, the most Newton steps, and whether these are by factors."""
+        settings, (steps, states, _) = self.oracle, self.domain.shape
+        proved = settings.gap * steps
+        aim = min(0.5 * settings.accuracy**2, proved)
+        return aim, proved, settings.iterations, states <= settings.factored_states
 
     def _answer(self, rows: Arrays, point: Floats, log_measure: Floats, solution: Solution, began: float) -> Projection:
         initial, states = self.domain.initial, self.domain.shape[1]
@@ -105,6 +110,9 @@ class _KernelProjector(_NewtonProjector):
         assert isinstance(domain.dynamics, SingleKernel)
         self._reached = domain.dynamics.reachable(domain.initial)
         self._rows = _kernel_rows(domain.dynamics)
+
+    def compiled(self) -> Projecting:
+        return Projecting(self._rows, self._reached, self.domain.initial, LARGEST_EXPONENT, *self._limits())
 
     def _projected(self, point: Floats, start: Floats | None, began: float) -> Projection:
         steps = len(point)
