@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,11 @@ from amdp.algorithms.occupancy.recipes import o_reps, uob_reps
 from amdp.algorithms.soft_leader import SoftLeader, soft_leader
 from amdp.algorithms.task import Task
 from amdp.arrays import Policies
+from amdp.game.blocks import CompiledBlock
+from amdp.game.games import Game
+from amdp.game.match import enter
+from amdp.instances.base import Instance
+from amdp.kernels.blocks import ARENA
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
 from benchmarks import worlds
@@ -60,6 +66,30 @@ def unknown(effort: Effort) -> Iterator[Row]:
             radius = Radius.jin_2020(shape, ROUNDS, scale=scale)
             told = MarkovPolicies(BernsteinBox.from_counts(_visits(kernel, 100), radius))
             yield from _against("UOB-REPS, newton", _uob_reps, OVER_A_BOX, kernel, told, width, effort)
+
+
+def in_blocks(effort: Effort) -> Iterator[Row]:
+    """Known transitions, dense, as games are played: rounds in compiled blocks, the learners' part of them."""
+    for states in DENSE if effort.seconds else DENSE[:2]:
+        kernel = worlds.kernel((STEPS, states, ACTIONS), np.random.default_rng(SEED))
+        seconds = {name: _in_a_block(kernel, name, effort) for name in ("o-reps", *BLOCK_GOALS)}
+        for name, goal in BLOCK_GOALS.items():
+            ratio = seconds[name] / seconds["o-reps"]
+            yield Row(
+                f"round in a block, {name}", "o-reps", seconds[name], seconds["o-reps"], "s", _sizes(kernel.shape),
+                ratio, "ours / theirs", goal=goal, note="by the clock",
+            )  # fmt: skip
+
+
+def _in_a_block(kernel: Kernel, name: str, effort: Effort) -> float:
+    """The learner's seconds of a round, the least of a few blocks after the first."""
+    match = enter(Game(Instance("dense", kernel, np.zeros(kernel.shape)), "uniform", ROUNDS), name)
+    blocks = match.blocks(SEED)
+    times = []
+    for block in islice(blocks, 1, 4 if effort.seconds else 2):
+        assert isinstance(block, CompiledBlock)
+        times.append(float(block.result.played.spent[:ARENA].sum()) * 1e-9 / len(block))
+    return min(times)
 
 
 def _compared(kernel: SingleKernel, kind: str, effort: Effort) -> Iterator[Row]:
@@ -140,6 +170,7 @@ OVER_A_KERNEL: dict[str, tuple[Make, Goal | None]] = {
     "FTPL, adaptive": (_ftpl_adaptive, None),
     "soft leader": (_soft_leader, at_most(0.2)),
 }
+BLOCK_GOALS = {"ftpl-shared": None, "ftpl-scaled": at_most(0.5), "ftpl-adaptive": None, "soft-leader": at_most(0.2)}
 SPARSE_GOALS = {"FTPL, scaled trials": at_most(3.0), "soft leader": at_most(0.5)}
 OVER_A_BOX: dict[str, tuple[Make, Goal | None]] = {
     "FTPL, shared trials": (partial(_ftpl, SharedResampling), None),

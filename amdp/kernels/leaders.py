@@ -11,7 +11,7 @@ from numba.extending import overload
 
 from amdp.kernels.compiling import FUSED, entry, inner
 from amdp.kernels.layout import WIDTH
-from amdp.kernels.noise import BLOCK, fill_laplace, new_scratch
+from amdp.kernels.noise import BLOCK, fill_laplace
 from amdp.kernels.rows import FullRows, IntervalRows, SparseRows
 from amdp.kernels.sweeps import TIE_TOLERANCE, expect
 
@@ -32,12 +32,12 @@ def perturbed(lanes, scale, center, reached, out):
     out[:] = center
     tile = tile_size(n_actions)
     costs = np.empty(tile * n_actions * WIDTH)
-    scratch = new_scratch()
+    words = np.empty(BLOCK, np.uint64)
     for low in range(0, n, WIDTH):
         for h in range(steps - 1, -1, -1):
             for at in range(reached.first[h], reached.first[h + 1], tile):
                 listed = reached.states[at : min(at + tile, reached.first[h + 1])]
-                _perturb(lanes, scale, center, h, listed, costs, scratch)
+                _perturb(lanes, scale, center, h, listed, costs, words)
                 for k in range(listed.size):
                     for a in range(n_actions):
                         for i in range(low, min(low + WIDTH, n)):
@@ -45,10 +45,10 @@ def perturbed(lanes, scale, center, reached, out):
 
 
 @_inner
-def _perturb(lanes, scale, center, h, listed, costs, scratch):
+def _perturb(lanes, scale, center, h, listed, costs, words):
     """Costs `[a, k, leader]` of step `h` in the `listed` states: `center` plus noise of mean absolute value `scale`."""
     n_actions = center.shape[2]
-    fill_laplace(lanes, scale, listed.size * n_actions * WIDTH, costs, scratch)
+    fill_laplace(lanes, scale, listed.size * n_actions * WIDTH, costs, words)
     for a in range(n_actions):
         for k in range(listed.size):
             at = uintp((a * listed.size + k) * WIDTH)
@@ -66,7 +66,7 @@ def find_leaders(rows, reached, lanes, scale, center, n, actions):
     steps, states, n_actions = center.shape
     tile = tile_size(n_actions)
     costs = np.empty(tile * n_actions * WIDTH)
-    scratch = new_scratch()
+    words = np.empty(BLOCK, np.uint64)
     chosen, best, probe = np.empty(tile * WIDTH), np.empty(tile * WIDTH), np.zeros(tile * WIDTH)
     padded = (states + 3) // 4 * 4
     old, new = np.zeros(padded * WIDTH), np.zeros(padded * WIDTH)
@@ -78,7 +78,7 @@ def find_leaders(rows, reached, lanes, scale, center, n, actions):
                 expect_step(rows, h, min(WIDTH, n - low), old, space)
             for at in range(reached.first[h], reached.first[h + 1], tile):
                 listed = reached.states[at : min(at + tile, reached.first[h + 1])]
-                _perturb(lanes, scale, center, h, listed, costs, scratch)
+                _perturb(lanes, scale, center, h, listed, costs, words)
                 if h < steps - 1:
                     add_expected(rows, h, n_actions, listed, old, space, costs)
                 _choose(costs, n_actions, listed.size * WIDTH, chosen, best, probe)

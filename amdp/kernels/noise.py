@@ -7,7 +7,7 @@ Blackman and Vigna, "Scrambled linear pseudorandom number generators" (2021), is
 import numpy as np
 from numba import uint64, uintp
 
-from amdp.kernels.compiling import FUSED, entry, inner
+from amdp.kernels.compiling import FUSED, entry, inner, merged
 from amdp.kernels.layout import LANES
 
 BLOCK = 1024  # numbers made at a time: their scratch stays in the first-level cache
@@ -20,6 +20,7 @@ _ROOT_2 = 1.4142135623730951
 
 _entry = entry(FUSED)
 _inner = inner(FUSED)
+_merged = merged(FUSED)
 
 
 @_entry
@@ -47,87 +48,67 @@ def _rounded_up(count):
     return (count + LANES - 1) // LANES * LANES
 
 
-@_inner
-def draw_logarithms(lanes, count, scratch):
-    """`count` (at most BLOCK) logarithms of uniform numbers in (0, 1], in `scratch[2]`; their bits in `scratch[0]`."""
-    words, exponents, logs = scratch
-    made = _rounded_up(count)
-    _advance(lanes, words, made)
-    _logarithms(words, exponents, logs, made)
-
-
-@_entry
-def _logarithms(words, exponents, logs, made):
-    """Natural logarithms of uniform numbers in (0, 1], made from the upper 52 bits of `words`.
+@_merged
+def _logarithm(word):
+    """The natural logarithm of a uniform number in (0, 1], made from the upper 52 bits of a random word.
 
     `log(2^e m) = e ln 2 + 2 artanh(z)` with `z = (m-1)/(m+1)` and `m` between sqrt(1/2) and sqrt(2). The polynomial in
     `z^2` is that of `(2 artanh(z) - 2z) / z^3` at Chebyshev's points, which changes the logarithm by 5e-18 of itself.
     """
-    bits = logs.view(np.uint64)
-    exponent_bits = exponents.view(np.uint64)
-    for i in range(made):
-        bits[i] = (words[i] >> uint64(12)) | _ONE
-    for i in range(made):
-        logs[i] = 2.0 - logs[i]
-    for i in range(made):
-        uniform = bits[i]
-        exponent_bits[i] = (uniform >> uint64(52)) | _TWO_TO_52
-        bits[i] = (uniform & _FRACTION) | _ONE
-    for i in range(made):
-        exponent = exponents[i] - 4503599627371519.0  # 2^52 + 1023
-        m = logs[i]
-        exponent = exponent + 1.0 if m > _ROOT_2 else exponent
-        m = 0.5 * m if m > _ROOT_2 else m
-        z = (m - 1.0) / (m + 1.0)
-        z2 = z * z
-        series = 0.14616449685043406
-        series = 0.15331721600556042 + z2 * series
-        series = 0.18182889125261723 + z2 * series
-        series = 0.2222221113479508 + z2 * series
-        series = 0.28571428625975487 + z2 * series
-        series = 0.39999999999899505 + z2 * series
-        series = 0.666666666666667 + z2 * series
-        logs[i] = exponent * _LN_2 + (2.0 * z + z * z2 * series)
+    uniform = 2.0 - np.uint64((word >> uint64(12)) | _ONE).view(np.float64)
+    bits = np.float64(uniform).view(np.uint64)
+    exponent = np.uint64((bits >> uint64(52)) | _TWO_TO_52).view(np.float64) - 4503599627371519.0  # 2^52 + 1023
+    m = np.uint64((bits & _FRACTION) | _ONE).view(np.float64)
+    exponent = exponent + 1.0 if m > _ROOT_2 else exponent
+    m = 0.5 * m if m > _ROOT_2 else m
+    z = (m - 1.0) / (m + 1.0)
+    z2 = z * z
+    series = 0.14616449685043406
+    series = 0.15331721600556042 + z2 * series
+    series = 0.18182889125261723 + z2 * series
+    series = 0.2222221113479508 + z2 * series
+    series = 0.28571428625975487 + z2 * series
+    series = 0.39999999999899505 + z2 * series
+    series = 0.666666666666667 + z2 * series
+    return exponent * _LN_2 + (2.0 * z + z * z2 * series)
+
+
+@_entry
+def logarithms(words, out):
+    """`_logarithm` of each word."""
+    for i in range(out.size):
+        out[i] = _logarithm(words[i])
 
 
 @_inner
-def fill_laplace(lanes, scale, size, out, scratch):
-    """`size` Laplace numbers of mean absolute value `scale`."""
-    words, _, logs = scratch
-    bits = logs.view(np.uint64)
+def fill_laplace(lanes, scale, size, out, words):
+    """`size` Laplace numbers of mean absolute value `scale`; `words` is scratch of BLOCK entries."""
     for low in range(0, size, BLOCK):
         count = min(BLOCK, size - low)
-        draw_logarithms(lanes, count, scratch)
+        _advance(lanes, words, _rounded_up(count))
         for i in range(count):
-            bits[i] ^= words[i] << uint64(63)  # the sign is the lowest bit, which the logarithm does not use
-        for i in range(count):
-            out[uintp(low) + uintp(i)] = scale * logs[i]
-
-
-@_inner
-def new_scratch():
-    """What `draw_logarithms` writes to: words, exponents, logarithms."""
-    return np.empty(BLOCK, np.uint64), np.empty(BLOCK), np.empty(BLOCK)
+            # The sign is the lowest bit of a word, which the logarithm does not use.
+            log = np.float64(_logarithm(words[i]))
+            signed = np.uint64(log.view(np.uint64) ^ (words[i] << uint64(63))).view(np.float64)
+            out[uintp(low) + uintp(i)] = scale * signed
 
 
 @_entry
 def add_laplace(lanes, scale, center, out):
     """`out[h, n, j] = center[h, j] + Laplace noise` of mean absolute value `scale`."""
-    fill_laplace(lanes, scale, out.size, out.reshape(-1), new_scratch())
+    fill_laplace(lanes, scale, out.size, out.reshape(-1), np.empty(BLOCK, np.uint64))
     _add(center, out)
 
 
 @_entry
 def add_exponential(lanes, scale, center, out):
     """`out[h, n, j] = center[h, j] + scale` times an exponential number of mean 1."""
-    scratch = new_scratch()
-    logs = scratch[2]
-    flat = out.reshape(-1)
+    words, flat = np.empty(BLOCK, np.uint64), out.reshape(-1)
     for low in range(0, flat.size, BLOCK):
         count = min(BLOCK, flat.size - low)
-        draw_logarithms(lanes, count, scratch)
+        _advance(lanes, words, _rounded_up(count))
         for i in range(count):
-            flat[uintp(low) + uintp(i)] = -scale * logs[i]
+            flat[uintp(low) + uintp(i)] = -scale * _logarithm(words[i])
     _add(center, out)
 
 
@@ -145,13 +126,9 @@ def _add(center, out):
 @_entry
 def fill_uniform(lanes, out):
     """Uniform numbers in [0, 1), multiples of 2^-52; they are made LANES at a time."""
-    words = np.empty(BLOCK, np.uint64)
-    ones = words.view(np.float64)
-    flat = out.reshape(-1)
+    words, flat = np.empty(BLOCK, np.uint64), out.reshape(-1)
     for low in range(0, flat.size, BLOCK):
         count = min(BLOCK, flat.size - low)
         _advance(lanes, words, _rounded_up(count))
         for i in range(count):
-            words[i] = (words[i] >> uint64(12)) | _ONE
-        for i in range(count):
-            flat[uintp(low) + uintp(i)] = ones[i] - 1.0
+            flat[uintp(low) + uintp(i)] = np.uint64((words[i] >> uint64(12)) | _ONE).view(np.float64) - 1.0

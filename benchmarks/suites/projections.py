@@ -107,6 +107,7 @@ CASES: dict[str, Callable[[Effort], Rows]] = {
     "sparse": sparse,
     "grid": grid,
     "episodes": episodes.known,
+    "episodes-in-blocks": episodes.in_blocks,
     "episodes-unknown": episodes.unknown,
 }
 
