@@ -140,7 +140,7 @@ def in_each_step(name: str, step: Floats, n_steps: int) -> Floats:
 
 def one_hot(actions: NDArray[np.integer], n_actions: int) -> Policies:
     """The deterministic policy `actions[..., s]` as chances `[..., s, a]`."""
-    policy: Policies = _identity(n_actions)[actions]
+    policy: Policies = _identity(n_actions)[np.asarray(actions)]
     return policy
 
 

@@ -49,9 +49,9 @@ class BlockForm(Protocol[State]):
 
 
 def block_form(learner: object, domain: Domain) -> BlockForm[Any] | None:
-    """The compiled form of a learner over a domain, if it has one."""
-    find = getattr(learner, "block_form", None)
-    form: BlockForm[Any] | None = find(domain) if callable(find) else None
+    """The compiled form of a learner over a domain, if its own type has one: a wrapper's methods must be called."""
+    find = getattr(type(learner), "block_form", None)
+    form: BlockForm[Any] | None = find(learner, domain) if callable(find) else None
     return form
 
 

@@ -306,6 +306,7 @@ class HedgeBlocks:
             bad = kernels.hedge_episodes.bandit(*policies, block, space, rate, gamma, *results)
             if bad >= 0:
                 self.learner.weigh(after, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
+                raise AssertionError("a pair was visited without a chance, and weighed")
         return after, BlockResult(played, listed.actions[drawn], np.zeros(b, np.int64))
 
     def save(self, distribution: WeightedPolicies) -> dict[str, Floats]:

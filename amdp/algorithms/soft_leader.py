@@ -215,6 +215,7 @@ class SoftBlocks:
             if bad >= 0:
                 last = SoftPolicy(distribution.domain, from_numbers(distribution.rate, rate), total)
                 self.learner.weigh(last, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
+                raise AssertionError("a pair was visited without a chance, and weighed")
         after = SoftPolicy(distribution.domain, from_numbers(distribution.rate, rate), total)
         return after, BlockResult(played, policies, np.zeros(len(policies), np.int64))
 

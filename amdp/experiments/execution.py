@@ -8,9 +8,9 @@ import json
 import os
 import platform
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.metadata import version
 from math import inf, isfinite
@@ -28,9 +28,10 @@ from amdp.experiments.building import arrange
 from amdp.experiments.record import Curve, Failure, Record
 from amdp.experiments.settings import RunSettings, canonical
 from amdp.experiments.unfinished import UnfinishedRun
+from amdp.game.blocks import Block
 from amdp.game.compiled import CompiledGame
 from amdp.game.match import Match
-from amdp.game.regret import Regret, log_checkpoints
+from amdp.game.regret import Measurement, Regret, log_checkpoints
 
 VERSIONS = ("amdp", "numpy", "scipy", "numba", "highspy", "cvxpy", "pulp")
 
@@ -79,20 +80,27 @@ def _made(settings: RunSettings, started: datetime, seconds: float, cpu_seconds:
 
 def _played(match: Match, settings: RunSettings, at: Ints, tick: Tick | None, file: Path | None) -> Regret:
     """Play all rounds, or go on where a killed process was; the rounds that were played are reported to `tick`."""
-    game, measurement = match.blocks(settings.seed), match.measurement(at)
+
+    def begun() -> tuple[Iterator[Block], Measurement]:
+        report = partial(_report, tick, match.rounds) if tick else None
+        return match.blocks(settings.seed, report), match.measurement(at)
+
+    game, measurement = begun()
     unfinished = None
     if file is not None and isinstance(game, CompiledGame):
-        origin = {"run": settings.id, "versions": versions(), "sources": sources()}
+        origin = {"run": settings.id, "versions": versions(), "sources": sources(), "machine": _processor()}
         unfinished = UnfinishedRun(file, origin)
         if not unfinished.take_up({"game": game, "measurement": measurement}):
-            game, measurement = match.blocks(settings.seed), match.measurement(at)
+            game, measurement = begun()
     for block in game:
         measurement.add(block)
-        if tick:
-            tick(block.first + len(block), match.rounds)
         if unfinished and isinstance(game, CompiledGame):
             unfinished.keep({"game": game, "measurement": measurement})
     return measurement.regret
+
+
+def _report(tick: Tick, total: int, played: int) -> None:
+    tick(played, total)
 
 
 def _total(bound: Any) -> float | None:
@@ -104,6 +112,13 @@ def _total(bound: Any) -> float | None:
 def versions() -> dict[str, str]:
     """Of this package and those that decide results."""
     return {name: version(name) for name in VERSIONS}
+
+
+@cache
+def _processor() -> str:
+    from llvmlite.binding import get_host_cpu_name
+
+    return f"{platform.machine()} {get_host_cpu_name()}"
 
 
 @cache

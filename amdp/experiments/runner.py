@@ -1,7 +1,7 @@
 """Plays the runs that a spec asks for and that are not there yet.
 
-The runner alone writes; the engine's workers send it records. A run whose worker ends is tried again, a run that raises
-is recorded with its error, and neither stops the others.
+The runner alone writes records, which the engine's workers send it; a worker keeps the state of its own long run. A run
+whose worker ends is tried again, a run that raises is recorded with its error, and neither stops the others.
 """
 
 import re

@@ -3,6 +3,7 @@
 FOLDER/spec.toml          what was asked for
 FOLDER/plan.json          what that meant, for reports
 FOLDER/runs/ab/ID.json    a record
+FOLDER/runs/ab/ID.npz     the state of a long run under way, or of one that was killed
 FOLDER/claims             an empty file; the runs that a living runner works on are locked bytes of it
 """
 
@@ -27,6 +28,7 @@ fcntl: Any = import_module("fcntl") if find_spec("fcntl") else None
 ID = re.compile(r"[0-9a-f]{32}")
 NOBODY = "0" * 32  # instead of a run: the claim of who writes the spec
 BUSY = (EACCES, EAGAIN)
+UNFINISHED = ".npz"
 HEX_DIGITS = 15  # of an id that choose its byte: an offset in a file has 63 bits
 
 
@@ -57,7 +59,7 @@ class Store:
 
     def unfinished(self, run: str) -> Path:
         """Where the state of a long run under way is kept."""
-        return self.file(run).with_suffix(".npz")
+        return self.file(run).with_suffix(UNFINISHED)
 
     def prepare(self, spec: str, plan: bytes | None = None) -> bool:
         """Make the folder, keep the spec and its plan, and clear away what killed runners left half written.
@@ -80,6 +82,9 @@ class Store:
             if ID.fullmatch(run) and self.claim(run):
                 left.unlink(missing_ok=True)
                 self.release(run)
+        for left in self.folder.glob(f"runs/*/*{UNFINISHED}"):
+            if ID.fullmatch(left.stem) and self.file(left.stem).exists():
+                left.unlink(missing_ok=True)
         return other
 
     def write(self, record: Record) -> None:
@@ -113,7 +118,7 @@ class Store:
         for file in sorted(self.folder.glob("runs/*/*")):
             if ID.fullmatch(file.stem) and file == self.file(file.stem):
                 yield file.stem
-            elif file.suffix != ".part":
+            elif file.suffix not in (".part", UNFINISHED):
                 self.broken[file] = f"{file}: not the name of a run's file"
 
     def records(self) -> Iterator[Record]:

@@ -6,6 +6,7 @@ version of everything that decides results.
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from io import BytesIO
 from pathlib import Path
 from time import monotonic
@@ -15,6 +16,7 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from amdp.errors import InvalidInput
 from amdp.experiments.storage import write_whole
 from amdp.game.compiled import CompiledGame
 from amdp.game.regret import Measurement
@@ -53,7 +55,8 @@ class UnfinishedRun:
             f"{part}: {name}": value for part, owner in parts.items() for name, value in owner.state().items()
         }
         np.savez(content, origin=np.array(self._origin), **states)
-        write_whole(self._file, content.getvalue())
+        with suppress(InvalidInput):  # a full disk: the run can do without
+            write_whole(self._file, content.getvalue())
         self._written = monotonic()
 
 

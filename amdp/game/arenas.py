@@ -273,6 +273,8 @@ class Stepwise(RoundByRound):
 
 def _expected(kernel: SingleKernel, initial: int, policies: Policies, tables: Floats) -> Floats:
     """The exact expected loss `[b]` of each of the policies `[b, h, s, a]` under its table."""
+    if policies.shape != tables.shape or tables.shape[1:] != kernel.shape:
+        raise InvalidInput(f"policies has shape {policies.shape}; the losses have {tables.shape}")
     paid = np.empty(len(policies))
     kernels.episodes.expected_losses(kernel.rows, policies, np.ascontiguousarray(tables), initial, paid)
     return paid

@@ -21,11 +21,13 @@ from amdp.model.segments import Segment, Shape
 
 BLOCK = 256  # rounds that are played and evaluated together
 BLOCK_NUMBERS = 8_000_000  # losses that are held together
+BLOCK_WORK = 2_000_000  # pairs of a place and a next state: progress and Ctrl-C wait for the end of a block
 
 
 def block_size(shape: Shape) -> int:
-    """How many rounds a block has."""
-    return min(BLOCK, max(1, BLOCK_NUMBERS // prod(shape)))
+    """How many rounds a block has: by the shape alone, so that sums over blocks are always the same."""
+    places = prod(shape)
+    return max(1, min(BLOCK, BLOCK_NUMBERS // places, BLOCK_WORK // (places * shape[1])))
 
 
 class Block(ABC):
@@ -100,7 +102,8 @@ class CompiledBlock(Block):
         """The losses that were met, `[b]`."""
         states, actions = self.result.played.states, self.result.played.actions
         met: Floats = self.tables[np.arange(len(self))[:, None], np.arange(states.shape[1]), states, actions]
-        return np.array([one.sum() for one in met]) if met.shape[1] > 8 else met.sum(axis=1)
+        # One by one, in the order in which numpy sums a segment: that of rows of a matrix may be another.
+        return np.array([segment.sum() for segment in met])
 
     def column(self, name: str) -> NDArray[Any]:
         if name in ("spent", "cpu"):
@@ -109,8 +112,9 @@ class CompiledBlock(Block):
             return self.first + np.arange(len(self))
         if name == "paid":
             return self.paid
-        counts = {"trials": self.result.played.trials, "plans": self.result.plans}
-        return counts[name] if name in counts else np.zeros(len(self))
+        none = np.zeros(len(self))  # the dynamics are known, and an episode has no steps of a switch
+        counts = {"trials": self.result.played.trials, "plans": self.result.plans, "arrived": self.arrived}
+        return (counts | {"rebuilt": none, "paid_entering": none})[name]
 
     def __iter__(self) -> Iterator[Round]:
         policies, played, paid = self.policies, self.result.played, self.paid

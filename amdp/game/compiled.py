@@ -1,7 +1,8 @@
 """Episodes played block by block in machine code, for learners that have a compiled form."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from math import prod
 from time import perf_counter, thread_time
 from typing import Any, NamedTuple
 
@@ -12,7 +13,7 @@ from amdp import kernels
 from amdp.algorithms.blocks import BlockForm
 from amdp.algorithms.estimators.feedback import FullInformation
 from amdp.arrays import Floats
-from amdp.game.blocks import Block, CompiledBlock, block_size
+from amdp.game.blocks import BLOCK_NUMBERS, Block, CompiledBlock, block_size
 from amdp.game.delays import Delays
 from amdp.game.loop import ArenaGame
 from amdp.game.rounds import Timing
@@ -41,7 +42,16 @@ class Arrivals(NamedTuple):
 class CompiledGame:
     """Plays `total` rounds from the first on, block by block; its state can be kept and taken up again."""
 
-    def __init__(self, game: ArenaGame, form: BlockForm[Any], distribution: Any, streams: Streams, total: int) -> None:
+    def __init__(
+        self,
+        game: ArenaGame,
+        form: BlockForm[Any],
+        distribution: Any,
+        streams: Streams,
+        total: int,
+        tick: Callable[[int], None] | None = None,
+    ) -> None:
+        self._tick = tick
         self._game, self._form, self._distribution, self._streams = game, form, distribution, streams
         self._total, self._first = total, 0
         self._arrivals = None if game.delays is None else Arrivals.of(game.delays)
@@ -56,15 +66,27 @@ class CompiledGame:
         if first >= self._total:
             raise StopIteration
         marks = [(perf_counter(), thread_time())]
-        tables = self._game.losses.batch(first, min(first + block_size(self._game.losses.shape), self._total))
+        tables = self._game.losses.batch(first, first + self._size(first))
         block = _block(self._game, self._arrivals, first, tables, self._streams.arena)
         self._distribution, result = self._form.play(self._distribution, block, self._space, self._streams.learner)
         self._first += len(tables)
+        if self._tick:
+            self._tick(self._first)
         marks.append((perf_counter(), thread_time()))
         clock, cpu = (after - before for before, after in zip(*marks, strict=True))
         parts = _parts(result.played.spent, clock)
         shares = (cpu / clock if clock > 0.0 else 1.0) * parts
         return CompiledBlock(first, result, tables, np.diff(block.starts), Timing(*parts), Timing(*shares))
+
+    def _size(self, first: int) -> int:
+        """Rounds of the next block: fewer where full information brings many tables of earlier rounds."""
+        shape = self._game.losses.shape
+        size = min(block_size(shape), self._total - first)
+        if self._arrivals is None or not issubclass(self._game.feedback, FullInformation):
+            return size
+        starts = self._arrivals.starts[first : first + size + 1]
+        room = int(np.searchsorted(starts - starts[0], max(1, BLOCK_NUMBERS // prod(shape)), side="right")) - 1
+        return max(1, min(size, room))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that `resume` needs: how far the game is, what waits, the random numbers, and the learner."""

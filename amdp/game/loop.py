@@ -4,7 +4,7 @@ policy drawn from the learner's distribution -> trajectory in the arena -> impor
 the same round or after its delay -> the next distribution
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import perf_counter, thread_time
 
@@ -65,17 +65,33 @@ def play_rounds(
 
 
 def play_blocks(
-    game: ArenaGame, learner: Learner[Distribution], domain: Domain, streams: Streams, rounds: int | None = None
+    game: ArenaGame,
+    learner: Learner[Distribution],
+    domain: Domain,
+    streams: Streams,
+    rounds: int | None = None,
+    *,
+    tick: Callable[[int], None] | None = None,
 ) -> Iterator[Block]:
-    """The same rounds, block by block: in machine code, if the learner has a compiled form for them."""
+    """The same rounds, block by block: in machine code, if the learner has a compiled form for them.
+
+    `tick` is told how many rounds are played: after each block, or after each round where they are played one by one.
+    """
     total = game.rounds if rounds is None else rounds
     _require_playable(game, learner, domain, total)
     form = block_form(learner, domain) if game.feedback in (Bandit, FullInformation) else None
-    if form is None or not isinstance(game.arena, Episodic):
-        return in_blocks(_rounds(game, learner, domain, streams, total), game.arena.domain.shape)
+    if form is None or type(game.arena) is not Episodic:
+        return in_blocks(_counted(_rounds(game, learner, domain, streams, total), tick), game.arena.domain.shape)
     from amdp.game.compiled import CompiledGame
 
-    return CompiledGame(game, form, _started(learner, domain, streams), streams, total)
+    return CompiledGame(game, form, _started(learner, domain, streams), streams, total, tick)
+
+
+def _counted(rounds: Iterator[Round], tick: Callable[[int], None] | None) -> Iterator[Round]:
+    for record in rounds:
+        if tick:
+            tick(record.k + 1)
+        yield record
 
 
 def _rounds(

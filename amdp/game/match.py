@@ -1,7 +1,7 @@
 """A learner in a game: its arena and parameters, what theory promises it, and its play: `amdp.play`, `amdp.rounds`."""
 
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -76,9 +76,9 @@ class Match:
         """Play all rounds, one by one; the same seed gives the same rounds."""
         return play_rounds(self.played, self.learner, self.domain, Streams.from_seed(seed))
 
-    def blocks(self, seed: int) -> Iterator[Block]:
-        """Play the same rounds block by block, in machine code if the learner has a compiled form."""
-        return play_blocks(self.played, self.learner, self.domain, Streams.from_seed(seed))
+    def blocks(self, seed: int, tick: Callable[[int], None] | None = None) -> Iterator[Block]:
+        """The same rounds block by block, in machine code if the learner has a compiled form: see `play_blocks`."""
+        return play_blocks(self.played, self.learner, self.domain, Streams.from_seed(seed), tick=tick)
 
     def measure(
         self, played: Iterable[Round] | Iterable[Block], checkpoints: Sequence[int] | NDArray[np.int64] | None = None

@@ -1,6 +1,6 @@
 """The loss that a learner incurred, and that of the best policy in hindsight.
 
-In episodes all losses are expected ones: the exact value of each played policy under the losses of its round. In an
+In episodes all losses are expected ones: the exact value of each played policy under the losses of its round. In a
 stream of steps the learner is charged with the losses that it met, those of switches included: from one epoch to the
 next no expectation but that of the whole stream is free of what happened before.
 """

@@ -75,7 +75,10 @@ class SingleKernel(CompiledDynamics):
         return self.occupancy(policies, initial)[:, pairs.steps, pairs.states, pairs.actions]
 
     def visits(self, policy: Policies, initial: int, pairs: Pairs) -> Floats:
-        """The chance `[m]` that one policy `[h, s, a]` is at each pair; the steps of the pairs must ascend."""
+        """The chance `[m]` that one policy `[h, s, a]` is at each pair."""
+        if len(pairs.steps) and (np.diff(pairs.steps) < 0).any():  # the compiled walk goes forward
+            in_any_order: Floats = self.greatest_visits(policy[None], initial, pairs)[0]
+            return in_any_order
         chances = np.empty(len(pairs.steps))
         places = pairs.steps, pairs.states, pairs.actions
         kernels.soft.visit_chances(self.rows, np.ascontiguousarray(policy), initial, *places, chances)
@@ -108,6 +111,8 @@ class SingleKernel(CompiledDynamics):
 
     def walk(self, policy: Policies, initial: int, uniforms: Floats) -> Segment:
         """The trajectory of one policy `[h, s, a]` that the numbers `uniforms[h, 2]` decide: action, then move."""
+        if policy.shape != self.shape:
+            raise InvalidInput(f"the policy has shape {policy.shape}; the kernel has {self.shape}")
         segment = Segment(np.empty(len(policy), np.int64), np.empty(len(policy), np.int64))
         kernels.paths.walk(self.paths, policy, initial, uniforms, segment.states, segment.actions)
         return segment

@@ -78,3 +78,46 @@ def test_a_record_takes_the_place_of_its_state(tmp_path: Path) -> None:
     store.unfinished(record.id).write_bytes(b"state")
     store.write(record)
     assert [file.suffix for file in store.unfinished(record.id).parent.iterdir()] == [".json"]
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_state_is_that_of_its_own_run_and_its_own_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "run.npz"
+    for other in (settings_of("ftpl"), settings_of("ftpl-shared")):
+        with pytest.raises(KeyboardInterrupt):
+            execute(settings_of("ftpl-shared"), killed_at(800), file)
+        if other == settings_of("ftpl-shared"):
+            monkeypatch.setattr("amdp.experiments.execution.sources", lambda: "of another day")
+        seen: list[int] = []
+        execute(other, lambda played, total: seen.append(played), file)  # noqa: B023
+        assert seen[0] <= 256
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_state_without_all_its_parts_is_not_taken_up(tmp_path: Path) -> None:
+    settings, file = settings_of("soft-leader"), tmp_path / "run.npz"
+    with pytest.raises(KeyboardInterrupt):
+        execute(settings, killed_at(800), file)
+    with np.load(file) as stored:
+        some: Any = {name: stored[name] for name in stored.files if name != "measurement: losses"}
+    np.savez(file, **some)
+    again, whole = execute(settings, None, file).curve, execute(settings).curve
+    assert again is not None
+    assert whole is not None
+    assert again.paid == whole.paid
+
+
+@pytest.mark.usefixtures("eager")
+def test_a_state_that_cannot_be_written_does_not_end_the_run(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"")
+    assert execute(settings_of("ftpl-shared"), None, tmp_path / "file" / "run.npz").failure is None
+
+
+def test_states_are_no_broken_records_and_go_when_the_record_is_there(tmp_path: Path) -> None:
+    record, store = execute(settings_of("ftpl-shared")), Store(tmp_path)
+    store.write(record)
+    store.unfinished(record.id).write_bytes(b"left by a process that was killed")
+    assert list(store.ids()) == [record.id]
+    assert not store.broken
+    store.prepare("")
+    assert not store.unfinished(record.id).exists()

@@ -1,11 +1,12 @@
 """Blocks of rounds: a learner's compiled form plays the game of its Python methods, to the last bit."""
 
+from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 from worlds import random_kernel
 
 from amdp import BernsteinBox, InvalidInput, Kernel, MarkovPolicies, StationaryPolicies, losses
@@ -14,6 +15,7 @@ from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.feedback import FullInformation
 from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.estimators.resampling import GeometricResampling
+from amdp.algorithms.ftpl.adaptive import AdaptiveFtpl
 from amdp.algorithms.ftpl.perturbations import Exponential, Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl
 from amdp.algorithms.hedge import Hedge
@@ -31,7 +33,7 @@ from amdp.algorithms.soft_leader import SoftLeader
 from amdp.errors import Unsolved
 from amdp.game import delays
 from amdp.game.arenas import Episodic
-from amdp.game.blocks import BLOCK, CompiledBlock
+from amdp.game.blocks import BLOCK, CompiledBlock, block_size
 from amdp.game.compiled import Arrivals
 from amdp.game.delays import Delays
 from amdp.game.loop import ArenaGame, play_blocks, play_rounds
@@ -39,7 +41,7 @@ from amdp.game.regret import Measurement, measure
 from amdp.game.seeding import Streams
 from amdp.losses import FixedLosses
 from amdp.model.confidence import Radius
-from amdp.model.segments import Shape
+from amdp.model.segments import Pairs, Shape
 from amdp.oracles.projection.newton import NewtonProjection
 
 NAMED = (
@@ -387,5 +389,89 @@ def test_a_game_goes_on_from_its_state_to_the_last_bit(name: str, late: str, mon
     on.resume(until.state())
     for block in rest:
         on.add(block)
-    for column in ("rounds", "paid", "best", "trials", "oracle_calls"):
-        assert_array_equal(getattr(on.regret, column), getattr(whole.regret, column), err_msg=column)
+    for ours, theirs in ((rest.state(), played.state()), (on.state(), whole.state())):
+        assert ours.keys() == theirs.keys()
+        for part, value in ours.items():
+            if "spent" in part or "cpu" in part:
+                assert (value > 0.0).any(), part
+            elif not part.startswith("space"):  # what has arrived may be overwritten
+                assert_array_equal(value, theirs[part], err_msg=part)
+    assert (on.state()["sum spent"] >= until.state()["sum spent"]).all()
+
+
+@pytest.mark.parametrize("late", ["none", "geometric"])
+def test_a_limit_that_grows_within_a_block(late: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("amdp.algorithms.ftpl.adaptive.LEAST_LIMIT", 1)
+    require_same(*game_of("dense", (4, 3, 2), DELAYS[late], "ftpl-adaptive"), monkeypatch)
+
+
+def test_a_block_has_room_for_its_losses_and_ends_in_time() -> None:
+    assert block_size((3, 3, 2)) == BLOCK
+    assert block_size((1, 10, 10**7)) == 1
+    assert 1 <= block_size((10, 100, 4)) < 10
+    assert block_size((100, 1, 10_000)) == 2
+
+
+def test_full_information_that_comes_late_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("amdp.game.compiled.BLOCK_NUMBERS", 10 * 24)
+    game, player, domain = game_of("dense", (4, 3, 2), delays.fixed(ROUNDS, 7), "fpl")
+    blocks = list(play_blocks(game, player, domain, Streams.from_seed(2)))
+    assert max(len(block) for block in blocks[1:]) <= 10
+    together = [record.paid for block in blocks for record in block]
+    assert together == [record.paid for record in play_rounds(game, player, domain, Streams.from_seed(2))]
+
+
+class OwnLearner(Ftpl):
+    """Another learner."""
+
+
+class OwnNoise(Laplace):
+    """Another law."""
+
+
+class OwnArena(Episodic):
+    """Another arena."""
+
+
+class OwnAdaptive(AdaptiveFtpl):
+    """Another learner."""
+
+
+class Watched:
+    """A wrapper that passes everything on."""
+
+    def __init__(self, learner: Any) -> None:
+        self.learner = learner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.learner, name)
+
+
+def test_what_somebody_made_of_a_learner_or_an_arena_is_not_passed_by() -> None:
+    game, player, domain = game_of("dense", (4, 3, 2), None, "ftpl")
+    adaptive: Any = named("ftpl-adaptive", domain, ROUNDS)
+    own = OwnAdaptive(adaptive.rate, adaptive.resampling)
+    others = (OwnLearner(player.perturbation, player.estimator), Ftpl(OwnNoise(0.5), player.estimator), own)
+    for other in (*others, Watched(player)):
+        assert block_form(other, domain) is None
+    elsewhere = ArenaGame(OwnArena(game.arena.kernel, game.arena.initial), game.losses)
+    [block] = play_blocks(elsewhere, player, domain, Streams.from_seed(1))
+    assert not isinstance(block, CompiledBlock)
+
+
+@pytest.mark.parametrize("shape", [(4, 3, 3), (4, 30, 2), (40, 3, 2), (3, 2)])
+def test_policies_of_another_shape_are_refused(shape: tuple[int, ...]) -> None:
+    game, player, domain = game_of("dense", (4, 3, 2), None, "ftpl")
+    [first, *_] = play_rounds(game, player, domain, Streams.from_seed(1))
+    with pytest.raises(InvalidInput, match="shape"):
+        measure(game, [replace(first, policy=np.full(shape, 1.0 / shape[-1]))])
+    with pytest.raises(InvalidInput, match="shape"):
+        game.arena.kernel.walk(np.full(shape, 1.0 / shape[-1]), 0, np.zeros((4, 2)))
+
+
+def test_visits_of_pairs_in_any_order() -> None:
+    kernel = random_kernel("dense", (4, 3, 2), np.random.default_rng(2))
+    policy, steps = np.full((4, 3, 2), 0.5), np.array([3, 1, 0, 2])
+    pairs = Pairs(steps, np.array([0, 1, 2, 0]), np.zeros(4, np.int64))
+    expected = kernel.occupancy(policy[None], 2)[0][steps, pairs.states, pairs.actions]
+    assert_allclose(kernel.visits(policy, 2, pairs), expected, rtol=1e-13)

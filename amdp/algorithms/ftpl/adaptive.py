@@ -39,7 +39,7 @@ from amdp.algorithms.ftpl.perturbed_leader import (
     resampling_limit,
     trials_in_blocks,
 )
-from amdp.algorithms.rates import AdaptiveRate, as_numbers
+from amdp.algorithms.rates import AdaptiveRate, as_numbers, has_numbers
 from amdp.arrays import Actions, require_whole
 from amdp.errors import InvalidInput
 from amdp.kernels.blocks import Block, Played, Waiting
@@ -158,7 +158,8 @@ class AdaptiveFtpl:
     def block_form(self, domain: Domain) -> "AdaptiveBlocks | None":
         """Its compiled form, where FTPL with a fixed rate has one."""
         same = Ftpl(Laplace(self.rate.value), self.resampling(1), self.oracle)
-        return None if same.block_form(domain) is None else AdaptiveBlocks(self)
+        exactly = type(self) is AdaptiveFtpl and has_numbers(self.rate)
+        return AdaptiveBlocks(self) if exactly and same.block_form(domain) is not None else None
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> AdaptiveBound | None:
         """What is proved after `rounds`; None over a box, with delays, or with a limit of its own."""

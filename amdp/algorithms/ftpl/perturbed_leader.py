@@ -189,11 +189,11 @@ class Ftpl:
 
     def block_form(self, domain: Domain) -> "FtplBlocks | None":
         """Its compiled form: over one kernel, by backward induction, with the paper's noise and its estimators."""
-        planned = isinstance(bind(self.oracle, domain).oracle, BackwardInduction) and type(self) is Ftpl
+        planned = type(bind(self.oracle, domain).oracle) is BackwardInduction and type(self) is Ftpl
         if not planned or not isinstance(domain.dynamics, SingleKernel):
             return None
-        kinds = FULL if isinstance(self.perturbation, Laplace | Exponential) else ()
-        if isinstance(self.perturbation, Laplace):
+        kinds = FULL if type(self.perturbation) in (Laplace, Exponential) else ()
+        if type(self.perturbation) is Laplace:
             kinds += PLAIN + (SCALED if isinstance(domain.dynamics, Kernel) else ())
         return FtplBlocks(self) if type(self.estimator) in kinds else None
 

@@ -321,6 +321,7 @@ class PolicyBlocks:
         bad = self._played(after, block, space, policies, played)
         if bad >= 0:
             self.learner.weigh(after, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
+            raise AssertionError("a pair was visited without a chance, and weighed")
         return after, BlockResult(played, policies, np.zeros(len(policies), np.int64))
 
     def save(self, distribution: LocalWeights) -> dict[str, Floats]:
