@@ -75,14 +75,14 @@ def none(rounds: int) -> Delays:
 
 def fixed(rounds: int, delay: int) -> Delays:
     """The same delay in all rounds: `d_k = delay`."""
-    _require_rounds(rounds)
+    require_rounds(rounds)
     require_whole("delay", delay, 0, LONGEST)
     return Delays(np.full(rounds, delay))
 
 
 def uniform(rounds: int, low: int, high: int, rng: np.random.Generator) -> Delays:
     """Each `d_k` uniform on `low .. high`, both included."""
-    _require_rounds(rounds)
+    require_rounds(rounds)
     require_whole("low", low, 0, LONGEST)
     require_whole("high", high, low, LONGEST)
     return Delays(rng.integers(low, high, size=rounds, endpoint=True))
@@ -90,7 +90,7 @@ def uniform(rounds: int, low: int, high: int, rng: np.random.Generator) -> Delay
 
 def geometric(rounds: int, mean: float, rng: np.random.Generator) -> Delays:
     """Each `d_k` geometric from 0 on: `P(d_k = i) = p (1 - p)^i` with `p = 1 / (1 + mean)`."""
-    _require_rounds(rounds)
+    require_rounds(rounds)
     if not 0.0 <= mean <= 1e15:  # beyond it numpy's whole numbers end
         raise InvalidInput(f"mean = {mean!r}; it must be between 0 and 1e15")
     return Delays(rng.geometric(1.0 / (1.0 + mean), size=rounds) - 1)
@@ -101,7 +101,7 @@ def bursts(rounds: int, every: int, length: int) -> Delays:
 
     `d_k = max(0, length - 1 - k mod every)`.
     """
-    _require_rounds(rounds)
+    require_rounds(rounds)
     require_whole("length", length, 1, LONGEST)
     require_whole("every", every, length, LONGEST)
     return Delays(np.maximum(length - 1 - np.arange(rounds) % every, 0))
@@ -109,7 +109,7 @@ def bursts(rounds: int, every: int, length: int) -> Delays:
 
 def one_huge(rounds: int, at: int, delay: int) -> Delays:
     """One late feedback: `d_at = delay`, and 0 elsewhere."""
-    _require_rounds(rounds)
+    require_rounds(rounds)
     require_whole("at", at, 0, rounds - 1)
     require_whole("delay", delay, 0, LONGEST)
     return Delays(np.where(np.arange(rounds) == at, delay, 0))
@@ -117,7 +117,7 @@ def one_huge(rounds: int, at: int, delay: int) -> Delays:
 
 def all_at_end(rounds: int) -> Delays:
     """Everything arrives at the end of the last round: `d_k = K - 1 - k`."""
-    _require_rounds(rounds)
+    require_rounds(rounds)
     return Delays(np.arange(rounds)[::-1])
 
 
@@ -158,7 +158,7 @@ def _number(text: str, part: str) -> int | float:
         raise _unknown(text) from problem
 
 
-def _require_rounds(rounds: int) -> None:
+def require_rounds(rounds: int) -> None:
     """Refuse a number of rounds for which there is no room: delays stand in memory as given, and by arrival."""
     require_whole("rounds", rounds, 1, LONGEST)
     require_room("delays", (rounds,), 5)

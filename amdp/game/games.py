@@ -167,6 +167,7 @@ def find_losses(losses: Losses, world: Instance, length: int, seed: int, *, stre
 def find_delays(delay: Delay, length: int, seed: int, *, stream: bool) -> Delays | None:
     """The delay of each episode; None without any: nothing then grows with the number of rounds."""
     if isinstance(delay, str) and delay.strip() == "none":
+        delays.require_rounds(length)
         return None
     if isinstance(delay, str):
         values = delays.parse(delay, length, np.random.default_rng(seed))
