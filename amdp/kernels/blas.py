@@ -18,22 +18,41 @@ LARGE_OF_MATRICES = 262_145
 
 _OWN_THREADS = 1  # what OpenBLAS says of itself if it makes its own threads
 
-Setter = Any  # a C function `int -> int`: sets the number of threads, and returns the one before
+Setter = Any  # a function `int -> int`: sets the number of threads, and returns the one before
 
 
 def setter(module: str) -> Setter | None:
     """That of the library which a module multiplies with; None if it is another than OpenBLAS."""
     for library in _libraries(Path(str(import_module(module).__file__))):
-        call, kind = _symbol(library, "openblas_set_num_threads_local"), _symbol(library, "openblas_get_parallel")
-        if call is not None and kind is not None and kind() == _OWN_THREADS:
+        kind = _symbol(library, "openblas_get_parallel")
+        if kind is None or kind() != _OWN_THREADS:
+            continue
+        call = _symbol(library, "openblas_set_num_threads_local")
+        if call is not None:
             call.argtypes, call.restype = [ctypes.c_int], ctypes.c_int
             return call
+        get, put = (_symbol(library, f"openblas_{verb}_num_threads") for verb in ("get", "set"))
+        if get is not None and put is not None:  # the OpenBLAS of numpy 2.5 has no call that does both
+            return GetAndSet(get, put)
     return None
 
 
+class GetAndSet:
+    """A setter made of two C functions."""
+
+    def __init__(self, get: Any, put: Any) -> None:
+        self._get, self.c_function = get, put
+
+    def __call__(self, count: int) -> int:
+        before = int(self._get())
+        self.c_function(count)
+        return before
+
+
 def address(function: Setter) -> int:
-    """The memory address of a C function."""
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
+    """The memory address of a C function, or of the one that sets."""
+    called: Any = function.c_function if isinstance(function, GetAndSet) else function
+    return ctypes.cast(called, ctypes.c_void_p).value or 0
 
 
 def _libraries(extension: Path) -> Iterator[ctypes.PyDLL]:

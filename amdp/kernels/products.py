@@ -18,7 +18,9 @@ _COUNT = types.int32(types.int32)
 def _set_threads_address() -> int:
     """Of the call for the library of scipy, which numba multiplies with; without one, of a call that does nothing."""
     found = blas.setter(blas.SCIPY)
-    return cfunc(_COUNT)(lambda count: count).address if found is None else blas.address(found)
+    if found is None or isinstance(found, blas.GetAndSet):  # compiled code needs one call that does both
+        return int(cfunc(_COUNT)(lambda count: count).address)
+    return blas.address(found)
 
 
 # A symbol, not a pointer: machine code that is kept on disk finds it anew in each process.
