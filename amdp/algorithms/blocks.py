@@ -56,7 +56,7 @@ def block_form(learner: object, domain: Domain) -> BlockForm[Any] | None:
 
 
 def waiting(slots: int, steps: int) -> Waiting:
-    """Empty slots."""
+    """Memory for so many segments whose feedback has not arrived."""
     states, actions = np.empty((2, slots, steps), np.int64)
     weights, losses = np.empty((2, slots, steps))
     return Waiting(states, actions, weights, losses)

@@ -22,7 +22,7 @@ from amdp.algorithms.blocks import BlockResult, empty_played, waiting
 from amdp.algorithms.bounds import Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
-from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.estimators.importance_weighting import COMPILED, ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.estimators.trials import batched
 from amdp.algorithms.task import Task
 from amdp.arrays import Actions, Bools, Floats, Policies, one_hot
@@ -277,9 +277,6 @@ class Hedge:
         return bounds.hedge(domain.shape, rounds, self.rate, count_policies(domain), gamma, waited)
 
 
-COMPILED: tuple[type, ...] = (ImportanceWeighting, ImplicitExploration, WholeTable)
-
-
 @dataclass(frozen=True)
 class HedgeBlocks:
     """Hedge over a kernel, block by block."""
@@ -287,7 +284,7 @@ class HedgeBlocks:
     learner: Hedge
 
     def space(self, slots: int, domain: Domain) -> Waiting:
-        """Segments that wait."""
+        """Memory for the segments whose feedback has not arrived."""
         return waiting(slots, domain.shape[0])
 
     def play(

@@ -25,7 +25,7 @@ from amdp.algorithms.blocks import BlockResult, empty_played, waiting
 from amdp.algorithms.bounds import AdaptiveBound, Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, estimated_loss, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
-from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.estimators.importance_weighting import COMPILED, ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.rates import (
     ADAPTIVE,
     THEORY,
@@ -164,7 +164,7 @@ class SoftLeader:
     def block_form(self, domain: Domain) -> "SoftBlocks | None":
         """Its compiled form, over one kernel."""
         known = isinstance(domain.dynamics, SingleKernel) and type(self) is SoftLeader
-        proper = type(self.estimator) in COMPILED_ESTIMATORS and has_numbers(as_rate(self.rate))
+        proper = type(self.estimator) in COMPILED and has_numbers(as_rate(self.rate))
         return SoftBlocks(self) if known and proper else None
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | AdaptiveBound | None:
@@ -182,10 +182,6 @@ class SoftLeader:
                 return bounds.adaptive_soft_leader_full(domain.shape, rounds, rate.first)
             return bounds.adaptive_soft_leader(domain.shape, rounds, rate.first, gamma)
         return None
-
-
-# Of these types and of no subclass, which may do something else.
-COMPILED_ESTIMATORS: tuple[type, ...] = (ImportanceWeighting, ImplicitExploration, WholeTable)
 
 
 @dataclass(frozen=True)

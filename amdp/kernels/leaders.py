@@ -153,7 +153,7 @@ def _keep(listed, chosen, best, values, actions, first, n, low):
 
 
 def step_space(rows, states, n_actions):
-    """Memory for `expect_step`."""
+    """Memory in which `expect_step` leaves the expectations of a step, if the rows need it; otherwise None."""
     raise NotImplementedError("compiled code only")
 
 

@@ -39,7 +39,7 @@ def fill_words(key, second_key, out):
 
 @_inner
 def _block(counter, key_0, key_1):
-    """Four words."""
+    """The four random words that Philox makes of a counter and a key of two words."""
     c0, c1, c2, c3 = counter, uint64(0), uint64(0), uint64(0)
     for _ in range(_ROUNDS):
         high_0, high_1 = _upper_product(_MULTIPLIER_0, c0), _upper_product(_MULTIPLIER_1, c2)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from amdp.algorithms.base import DistributionWithVisits
-from amdp.algorithms.estimators.base import WeightTimesLoss, added
+from amdp.algorithms.estimators.base import WeightTimesLoss, WholeTable, added
 from amdp.algorithms.estimators.feedback import Bandit, Weights
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
@@ -62,6 +62,10 @@ class DelayAdapted(WeightTimesLoss):
         now = np.divide(1.0, chances, out=np.full_like(chances, np.inf), where=chances > 0.0)
         adapted = then._replace(values=np.minimum(then.values, now))
         return added(total, Bandit(feedback.segment, adapted, feedback.losses))
+
+
+# Estimators whose weights the compiled games know; of these types and of no subclass, which may do something else.
+COMPILED: tuple[type, ...] = (ImportanceWeighting, ImplicitExploration, WholeTable)
 
 
 def require_gamma(gamma: float) -> None:

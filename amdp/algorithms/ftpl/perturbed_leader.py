@@ -220,7 +220,7 @@ class FtplBlocks:
     learner: Ftpl
 
     def space(self, slots: int, domain: Domain) -> Waiting:
-        """Segments that wait."""
+        """Memory for the segments whose feedback has not arrived."""
         return waiting(slots, domain.shape[0])
 
     def play(

@@ -21,7 +21,12 @@ from amdp.algorithms.blocks import BlockResult, empty_played, waiting
 from amdp.algorithms.bounds import AdaptiveBound, Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, estimated_loss, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
-from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.estimators.importance_weighting import (
+    COMPILED,
+    DelayAdapted,
+    ImplicitExploration,
+    ImportanceWeighting,
+)
 from amdp.algorithms.rates import AdaptiveRate, FixedRate, Rate, as_numbers, as_rate, from_numbers, has_numbers
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput, Unsolved
@@ -71,7 +76,7 @@ class PlayedPolicy:
         return self.policy
 
     def visits(self, pairs: Pairs) -> Floats:
-        """The greatest chance `[m]` of being at each pair, whose steps ascend: over a kernel, the chance."""
+        """The greatest chance `[m]` of being at each pair: over a kernel, the chance."""
         dynamics = self.domain.dynamics
         if isinstance(dynamics, SingleKernel) and self.policy.ndim == 3:
             return dynamics.visits(self.policy, self.domain.initial, pairs)
@@ -264,7 +269,7 @@ class RegularizedLeader(MeasureLearner):
 
 # Of these types and of no subclass, which may do something else.
 COMPILED_LEARNERS: tuple[type, ...] = (MirrorDescent, RegularizedLeader)
-COMPILED_ESTIMATORS: tuple[type, ...] = (ImportanceWeighting, ImplicitExploration, DelayAdapted, WholeTable)
+COMPILED_ESTIMATORS: tuple[type, ...] = (*COMPILED, DelayAdapted)
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,12 @@ from amdp.algorithms.blocks import BlockResult, empty_played, waiting
 from amdp.algorithms.bounds import Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, added, learned
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
-from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting, require_gamma
+from amdp.algorithms.estimators.importance_weighting import (
+    COMPILED,
+    ImplicitExploration,
+    ImportanceWeighting,
+    require_gamma,
+)
 from amdp.algorithms.occupancy.measures import PlayedPolicy, Refresh, every_round, when_doubled
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
@@ -290,9 +295,6 @@ class PolicyOptimization:
             least = least_visited(domain.dynamics, domain.initial).chance
             return bounds.policy_importance(*terms, least, self.exploration)
         return None
-
-
-COMPILED: tuple[type, ...] = (ImportanceWeighting, ImplicitExploration, WholeTable)
 
 
 class WaitingTables(NamedTuple):
