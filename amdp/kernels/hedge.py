@@ -8,7 +8,7 @@ import numpy as np
 
 from amdp.kernels.compiling import entry, inner
 from amdp.kernels.paths import _pick
-from amdp.kernels.soft import _exponentiate
+from amdp.kernels.soft import exponentiate
 
 _entry = entry()
 _inner = inner()
@@ -20,7 +20,7 @@ def exponential_weights(incurred, rate, chances):
     least = incurred.min()  # NaN if one is
     for i in range(chances.size):
         chances[i] = -rate * (incurred[i] - least)
-    _exponentiate(chances, np.empty(chances.size))
+    exponentiate(chances, 0, chances.size, np.empty(chances.size))
     share = 1.0 / _sum(chances)
     for i in range(chances.size):
         chances[i] *= share

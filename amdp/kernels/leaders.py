@@ -9,14 +9,15 @@ import numpy as np
 from numba import uintp
 from numba.extending import overload
 
-from amdp.kernels.compiling import FUSED, entry, inner
+from amdp.kernels.compiling import FUSED, entry, inner, merged
 from amdp.kernels.layout import WIDTH
-from amdp.kernels.noise import BLOCK, fill_laplace
+from amdp.kernels.noise import BLOCK, advance, laplace, rounded_up
 from amdp.kernels.rows import FullRows, IntervalRows, SparseRows
 from amdp.kernels.sweeps import TIE_TOLERANCE, expect
 
 _entry = entry(FUSED)
 _inner = inner(FUSED)
+_merged = merged(FUSED)
 
 
 @_inner
@@ -32,7 +33,7 @@ def perturbed(lanes, scale, center, reached, out):
     out[:] = center
     tile = tile_size(n_actions)
     costs = np.empty(tile * n_actions * WIDTH)
-    words = np.empty(BLOCK, np.uint64)
+    words = np.empty(rounded_up(tile * n_actions * WIDTH), np.uint64)
     for low in range(0, n, WIDTH):
         for h in range(steps - 1, -1, -1):
             for at in range(reached.first[h], reached.first[h + 1], tile):
@@ -44,17 +45,20 @@ def perturbed(lanes, scale, center, reached, out):
                             out[i, h, listed[k], a] = costs[(a * listed.size + k) * WIDTH + i - low]
 
 
-@_inner
+@_merged
 def _perturb(lanes, scale, center, h, listed, costs, words):
     """Costs `[a, k, leader]` of step `h` in the `listed` states: `center` plus noise of mean absolute value `scale`."""
     n_actions = center.shape[2]
-    fill_laplace(lanes, scale, listed.size * n_actions * WIDTH, costs, words)
     for a in range(n_actions):
         for k in range(listed.size):
             at = uintp((a * listed.size + k) * WIDTH)
             shift = center[h, listed[k], a]
             for b in range(WIDTH):
-                costs[at + uintp(b)] += shift
+                costs[at + uintp(b)] = shift
+    count = listed.size * n_actions * WIDTH
+    advance(lanes, words, rounded_up(count))
+    for i in range(count):
+        costs[i] += scale * laplace(words[i])
 
 
 @_inner
@@ -64,9 +68,9 @@ def find_leaders(rows, reached, lanes, scale, center, n, actions):
     Returns whether all costs were finite.
     """
     steps, states, n_actions = center.shape
-    tile = tile_size(n_actions)
+    tile = min(states, tile_size(n_actions))
     costs = np.empty(tile * n_actions * WIDTH)
-    words = np.empty(BLOCK, np.uint64)
+    words = np.empty(rounded_up(tile * n_actions * WIDTH), np.uint64)
     chosen, best, probe = np.empty(tile * WIDTH), np.empty(tile * WIDTH), np.zeros(tile * WIDTH)
     padded = (states + 3) // 4 * 4
     old, new = np.zeros(padded * WIDTH), np.zeros(padded * WIDTH)
@@ -87,7 +91,7 @@ def find_leaders(rows, reached, lanes, scale, center, n, actions):
     return probe.sum() == 0.0
 
 
-@_inner
+@_merged
 def _choose(costs, n_actions, width, chosen, best, probe):
     """The cheapest of the actions at each of `width` positions, by a loop that is unrolled for the usual numbers."""
     if n_actions == 2:
@@ -106,7 +110,7 @@ def _choose(costs, n_actions, width, chosen, best, probe):
         _choose_among(costs, n_actions, width, chosen, best, probe, ())
 
 
-@_inner
+@_merged
 def _choose_among(costs, n_actions, width, chosen, best, probe, unrolled):
     """The same, for `len(unrolled)` actions, a number that the compiler knows; for `n_actions` if it is empty.
 
@@ -137,7 +141,7 @@ def _choose_among(costs, n_actions, width, chosen, best, probe, unrolled):
         probe[at] += 0.0 * met
 
 
-@_inner
+@_merged
 def _keep(listed, chosen, best, values, actions, first, n, low):
     """Write what was chosen in a tile to `values[s, leader]` and `actions[first + s, low + leader]`, of rows of `n`."""
     for k in range(listed.size):
@@ -212,7 +216,7 @@ def _add_expected_full(rows, h, n_actions, listed, values, space, costs):
                 _add_row(chances, row, length, values, costs, at)
 
 
-@_inner
+@_merged
 def _add_two_rows(chances, p, length, values, costs, here, there):
     """Four next states at a time, so that sums do not wait for each other; the rows of two actions share the loads."""
     q = p + uintp(length)
@@ -229,7 +233,7 @@ def _add_two_rows(chances, p, length, values, costs, here, there):
             costs[there + b] += q0 * v0 + q1 * v1 + q2 * v2 + q3 * v3
 
 
-@_inner
+@_merged
 def _add_row(chances, p, length, values, costs, here):
     """The same for one row."""
     for y in range(0, length, 4):

@@ -23,8 +23,8 @@ _inner = inner(FUSED)
 _merged = merged(FUSED)
 
 
-@_entry
-def _advance(lanes, words, count):
+@_merged
+def advance(lanes, words, count):
     """Fill the first `count` (a multiple of LANES) of `words` with random bits, and move the lanes `[4, LANES]` on."""
     s0, s1, s2, s3 = lanes[0], lanes[1], lanes[2], lanes[3]
     for low in range(0, count, LANES):
@@ -43,7 +43,7 @@ def _advance(lanes, words, count):
 
 
 @_inner
-def _rounded_up(count):
+def rounded_up(count):
     """To a multiple of LANES."""
     return (count + LANES - 1) // LANES * LANES
 
@@ -80,23 +80,22 @@ def logarithms(words, out):
         out[i] = _logarithm(words[i])
 
 
-@_inner
-def fill_laplace(lanes, scale, size, out, words):
-    """`size` Laplace numbers of mean absolute value `scale`; `words` is scratch of BLOCK entries."""
-    for low in range(0, size, BLOCK):
-        count = min(BLOCK, size - low)
-        _advance(lanes, words, _rounded_up(count))
-        for i in range(count):
-            # The sign is the lowest bit of a word, which the logarithm does not use.
-            log = np.float64(_logarithm(words[i]))
-            signed = np.uint64(log.view(np.uint64) ^ (words[i] << uint64(63))).view(np.float64)
-            out[uintp(low) + uintp(i)] = scale * signed
+@_merged
+def laplace(word):
+    """A Laplace number of mean absolute value 1; its sign is the lowest bit, which the logarithm does not use."""
+    log = np.float64(_logarithm(word))
+    return np.uint64(log.view(np.uint64) ^ (word << uint64(63))).view(np.float64)
 
 
 @_entry
 def add_laplace(lanes, scale, center, out):
     """`out[h, n, j] = center[h, j] + Laplace noise` of mean absolute value `scale`."""
-    fill_laplace(lanes, scale, out.size, out.reshape(-1), np.empty(BLOCK, np.uint64))
+    words, flat = np.empty(BLOCK, np.uint64), out.reshape(-1)
+    for low in range(0, flat.size, BLOCK):
+        count = min(BLOCK, flat.size - low)
+        advance(lanes, words, rounded_up(count))
+        for i in range(count):
+            flat[uintp(low) + uintp(i)] = scale * laplace(words[i])
     _add(center, out)
 
 
@@ -106,7 +105,7 @@ def add_exponential(lanes, scale, center, out):
     words, flat = np.empty(BLOCK, np.uint64), out.reshape(-1)
     for low in range(0, flat.size, BLOCK):
         count = min(BLOCK, flat.size - low)
-        _advance(lanes, words, _rounded_up(count))
+        advance(lanes, words, rounded_up(count))
         for i in range(count):
             flat[uintp(low) + uintp(i)] = -scale * _logarithm(words[i])
     _add(center, out)
@@ -129,6 +128,6 @@ def fill_uniform(lanes, out):
     words, flat = np.empty(BLOCK, np.uint64), out.reshape(-1)
     for low in range(0, flat.size, BLOCK):
         count = min(BLOCK, flat.size - low)
-        _advance(lanes, words, _rounded_up(count))
+        advance(lanes, words, rounded_up(count))
         for i in range(count):
             flat[uintp(low) + uintp(i)] = np.uint64((words[i] >> uint64(12)) | _ONE).view(np.float64) - 1.0

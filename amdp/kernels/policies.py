@@ -6,7 +6,7 @@ Costs to go are those of every action; extreme visit chances are over intervals.
 import numpy as np
 
 from amdp.kernels.compiling import FUSED, entry, inner
-from amdp.kernels.soft import _exponentiate
+from amdp.kernels.soft import exponentiate
 from amdp.kernels.sweeps import expect, sort, spend
 
 _entry = entry(FUSED)
@@ -41,7 +41,7 @@ def local_weights(total, rate, exploration, policy):
             least = total[h, s].min()  # NaN if one is
             for a in range(n_actions):
                 policy[h, s, a] = -rate * (total[h, s, a] - least)
-    _exponentiate(policy.reshape(-1), np.empty(policy.size))
+    exponentiate(policy.reshape(-1), 0, policy.size, np.empty(policy.size))
     for h in range(steps):
         for s in range(states):
             weight = 0.0

@@ -13,7 +13,7 @@ import numpy as np
 from numba import literal_unroll, uint64, uintp
 from numba.extending import overload
 
-from amdp.kernels.compiling import FUSED, entry, inner
+from amdp.kernels.compiling import FUSED, entry, merged
 from amdp.kernels.products import multiply
 from amdp.kernels.rows import DenseRows, SparseRows
 from amdp.kernels.sweeps import expect
@@ -30,114 +30,113 @@ _FACTORIALS = tuple(1.0 / factorial(n) for n in range(13, -1, -1))  # the series
 _FEW_FACTORIALS = tuple(1.0 / factorial(n) for n in range(10, 0, -1))  # that of expm1(x) / x, for |x| <= 0.11
 
 _entry = entry(FUSED)
-_inner = inner(FUSED)
+_merged = merged(FUSED)
 
 
 @_entry
 def sweep(rows, total, rate, policy, values):
     """Fill the policy `[h, s, a]` and the values `[h, s]` for the sums of losses `total` `[h, s, a]`."""
     steps, states, n_actions = total.shape
-    order = np.arange(states)
-    later = np.zeros(states * n_actions)
-    scratch = np.empty(states * n_actions)
+    width = states * n_actions
+    order, later, scratch = np.arange(states), np.zeros(width), np.empty(width)
+    flat_total, flat_policy, flat_values = total.reshape(-1), policy.reshape(-1), values.reshape(-1)
     for h in range(steps - 1, -1, -1):
         if h < steps - 1:
             expect(rows, h, values[h + 1], order, later)
-        _choose(total[h].reshape(-1), later, rate, policy[h].reshape(-1), values[h], n_actions, scratch)
+        _choose(
+            flat_total, h * width, later, rate, flat_policy, h * width, flat_values, h * states, states, n_actions,
+            scratch,
+        )  # fmt: skip
 
 
 @_entry
 def value(rows, total, rate, initial):
     """The value of `sweep` at the initial state alone."""
     steps, states, n_actions = total.shape
-    order = np.arange(states)
-    later, chances, scratch = np.zeros(states * n_actions), np.empty(states * n_actions), np.empty(states * n_actions)
-    values = np.empty(states)
+    width = states * n_actions
+    order, later, chances, scratch = np.arange(states), np.zeros(width), np.empty(width), np.empty(width)
+    flat_total, values = total.reshape(-1), np.empty(states)
     for h in range(steps - 1, -1, -1):
         if h < steps - 1:
             expect(rows, h, values, order, later)
-        _choose(total[h].reshape(-1), later, rate, chances, values, n_actions, scratch)
+        _choose(flat_total, h * width, later, rate, chances, 0, values, 0, states, n_actions, scratch)
     return values[initial]
 
 
-@_inner
-def _choose(now, later, rate, chances, values, n_actions, scratch):
-    """The chances of the actions `[s*a]` and the soft minima `[s]` of one step."""
-    _above_least(now, later, rate, chances, values, n_actions)
-    _exponentiate(chances, scratch)
-    _normalize(now, later, rate, chances, values, n_actions)
+@_merged
+def _choose(total, now, later, rate, policy, to, values, at, states, n_actions, scratch):
+    """The soft minima of `total[now...] + later`, written from `values[at]` on, and the chances, from `policy[to]` on.
 
-
-@_inner
-def _above_least(now, later, rate, exponents, least, n_actions):
-    """The least of each row of `now + later`, and `-rate` times what each entry is above it."""
-    for s in range(least.size):
-        first = uintp(s) * uintp(n_actions)
-        smallest = now[first] + later[first]
+    The arrays hold all steps: views of one step would take longer than the arithmetic of small worlds.
+    """
+    now, to, at = uintp(now), uintp(to), uintp(at)
+    for s in range(states):
+        row = uintp(s * n_actions)
+        least = total[now + row] + later[row]
         for a in range(1, n_actions):
-            at = first + uintp(a)
-            cost = now[at] + later[at]
-            smallest = cost if cost < smallest else smallest
+            i = row + uintp(a)
+            cost = total[now + i] + later[i]
+            least = cost if cost < least else least
         for a in range(n_actions):
-            at = first + uintp(a)
-            exponents[at] = -rate * (now[at] + later[at] - smallest)
-        least[s] = smallest
+            i = row + uintp(a)
+            policy[to + i] = -rate * (total[now + i] + later[i] - least)
+        values[at + uintp(s)] = least
+    exponentiate(policy, to, states * n_actions, scratch)
+    for s in range(states):
+        row = uintp(s * n_actions)
+        weight = 0.0
+        lightest = 1.0
+        for a in range(n_actions):
+            weight += policy[to + row + uintp(a)]
+            lightest = min(lightest, policy[to + row + uintp(a)])
+        if lightest > 1.0 - NARROW:
+            values[at + uintp(s)] = _narrow(total, now + row, later, row, n_actions, values[at + uintp(s)], rate)
+        else:
+            values[at + uintp(s)] -= np.log(weight / n_actions) / rate
+        share = 1.0 / weight
+        for a in range(n_actions):
+            policy[to + row + uintp(a)] *= share
 
 
-@_inner
-def _exponentiate(numbers, scratch):
-    """`exp(x)` of each `x <= 0`, in place: `2^n exp(r)` with `|r| <= ln(2)/2`, in loops that vectorize."""
-    bits = scratch.view(np.uint64)
-    for i in range(numbers.size):
+@_merged
+def exponentiate(numbers, first, count, scratch):
+    """`exp(x)` of `count` numbers `x <= 0` from the `first` on, in place; `scratch` has room for as many.
+
+    It is `2^n exp(r)` with `|r| <= ln(2)/2`, in loops that vectorize.
+    """
+    bits, to = scratch.view(np.uint64), uintp(first)
+    for j in range(count):
+        i = to + uintp(j)
         x = numbers[i] if numbers[i] > SMALLEST else SMALLEST
-        scratch[i] = x * _LOG2_E + _ROUNDS
-        n = scratch[i] - _ROUNDS
+        scratch[uintp(j)] = x * _LOG2_E + _ROUNDS
+        n = scratch[uintp(j)] - _ROUNDS
         r = (x - n * _LN_2_HIGH) - n * _LN_2_LOW
         series = 0.0
         for coefficient in literal_unroll(_FACTORIALS):
             series = series * r + coefficient
         numbers[i] = series if numbers[i] > SMALLEST else 0.0
-    for i in range(numbers.size):
-        bits[i] = (bits[i] << uint64(52)) + _ONE  # of 2^n
-    for i in range(numbers.size):
-        numbers[i] *= scratch[i]
+    for j in range(count):
+        bits[uintp(j)] = (bits[uintp(j)] << uint64(52)) + _ONE  # of 2^n
+    for j in range(count):
+        numbers[to + uintp(j)] *= scratch[uintp(j)]
 
 
-@_inner
-def _normalize(now, later, rate, weights, values, n_actions):
-    """From the weights of the actions to their chances, and from the least cost of each row to its soft minimum."""
-    for s in range(values.size):
-        first = s * n_actions
-        weight = 0.0
-        lightest = 1.0
-        for a in range(first, first + n_actions):
-            weight += weights[a]
-            lightest = min(lightest, weights[a])
-        if lightest > 1.0 - NARROW:
-            values[s] = _narrow(now, later, first, n_actions, values[s], rate)
-        else:
-            values[s] -= np.log(weight / n_actions) / rate
-        share = 1.0 / weight
-        for a in range(first, first + n_actions):
-            weights[a] *= share
-
-
-@_inner
-def _narrow(now, later, first, n_actions, least, rate):
+@_merged
+def _narrow(total, now, later, row, n_actions, least, rate):
     """The soft minimum of a row whose costs differ little: `least - log1p(mean of expm1(-rate (Q - least))) / rate`."""
-    total = 0.0
+    summed = 0.0
     above = 0.0
-    for a in range(first, first + n_actions):
-        more = now[a] + later[a] - least
+    for j in range(n_actions):
+        more = total[now + uintp(j)] + later[row + uintp(j)] - least
         above += more
         x = -rate * more
         series = 0.0
         for coefficient in literal_unroll(_FEW_FACTORIALS):
             series = series * x + coefficient
-        total += x * series
+        summed += x * series
     if above == 0.0 or rate == 0.0:
         return least + above / n_actions
-    return least - np.log1p(total / n_actions) / rate
+    return least - np.log1p(summed / n_actions) / rate
 
 
 # --- what an adaptive rate asks for -----------------------------------------------------------------------------------

@@ -8,14 +8,13 @@ import numpy as np
 from numba import uintp
 from numba.extending import overload
 
-from amdp.kernels.compiling import FUSED, entry, inner
+from amdp.kernels.compiling import FUSED, entry, inner, merged
 from amdp.kernels.products import multiply
 from amdp.kernels.rows import DenseRows, IntervalRows, SparseRows
 
 LANES = 64  # solves that the sparse sweep carries side by side
 ROW_TILE = 512  # rows that it carries with them: both sides of the turn stay in the cache
 LINE_PADDING = 8  # unused entries a line: lengths that are powers of two crowd into few sets of the cache
-ACTION_BLOCK = 256  # positions whose chosen actions wait as floats: an integer store inside stops vectorization
 TIE_TOLERANCE = 1e-13  # relative to the least cost to come: actions that differ from it by less differ by rounding
 SMALL = 4096  # entries of a matrix that is multiplied without the linear algebra library
 BOX_ROWS = 64  # rows of a box whose budgets are spent side by side
@@ -23,6 +22,32 @@ BOX_ROWS = 64  # rows of a box whose budgets are spent side by side
 # No reassociation: a sum is taken in one order, whatever the compiler makes of the loop around it.
 _entry = entry(FUSED)
 _inner = inner(FUSED)
+_merged = merged(FUSED)
+
+
+@_merged
+def _cheapest_action(later, row, costs, at, count):
+    """The cheapest of `count` actions for `later[row...] + costs[at...]`, and its value.
+
+    The first action that costs no more than rounding above the least is chosen. A cost that is NaN or infinite makes
+    the value NaN, whether or not it is chosen.
+    """
+    # Unsigned offsets spare the test for negative indices, which would stop vectorization.
+    least = later[row] + costs[at]
+    met = least
+    for a in range(1, count):
+        q = later[row + uintp(a)] + costs[at + uintp(a)]
+        met += q
+        least = q if q < least else least
+    ceiling = least + TIE_TOLERANCE * abs(least)
+    best = least
+    action = 0
+    for below in range(count):
+        a = count - 1 - below
+        q = later[row + uintp(a)] + costs[at + uintp(a)]
+        action = a if q <= ceiling else action
+        best = q if q <= ceiling else best
+    return action, best + 0.0 * met
 
 
 @_inner
@@ -48,38 +73,13 @@ def _choose(later, costs, values, actions, n_actions):
 
 @_inner
 def _choose_among(later, costs, values, actions, n_actions, unrolled):
-    """The same, for `len(unrolled)` actions, a number that the compiler knows; for `n_actions` if it is empty.
-
-    The first action that costs no more than rounding above the least is chosen. A cost that is NaN or infinite makes
-    the value NaN, whether or not it is chosen.
-    """
-    chosen = np.empty(ACTION_BLOCK)
+    """The same, for `len(unrolled)` actions, a number that the compiler knows; for `n_actions` if it is empty."""
     count = len(unrolled) if len(unrolled) > 0 else n_actions
-    for low in range(0, values.size, ACTION_BLOCK):
-        width = min(ACTION_BLOCK, values.size - low)
-        for j in range(width):
-            # Unsigned offsets spare the test for negative indices, which would stop vectorization.
-            at = uintp(low) + uintp(j)
-            first = at * uintp(count)
-            least = later[first] + costs[first]
-            met = least
-            for a in range(1, count):
-                q = later[first + uintp(a)] + costs[first + uintp(a)]
-                met += q
-                least = q if q < least else least
-            ceiling = least + TIE_TOLERANCE * abs(least)
-            best = least
-            action = 0.0
-            for below in range(count):
-                a = count - 1 - below
-                q = later[first + uintp(a)] + costs[first + uintp(a)]
-                chosen_now = q <= ceiling
-                action = float(a) if chosen_now else action
-                best = q if chosen_now else best
-            values[at] = best + 0.0 * met
-            chosen[j] = action
-        for j in range(width):
-            actions[uintp(low) + uintp(j)] = np.int32(chosen[j])
+    for j in range(values.size):
+        first = uintp(j) * uintp(count)
+        action, value = _cheapest_action(later, first, costs, first, count)
+        values[uintp(j)] = value
+        actions[uintp(j)] = np.int32(action)
 
 
 @_inner
@@ -214,19 +214,39 @@ def _cheapest(rows, costs, by_step, actions, values):
 def _cheapest_dense(rows, costs, by_step, actions, values):
     steps, n, states = values.shape
     n_actions = costs.shape[3]
+    if n == 1:
+        _one_dense(rows, costs.reshape(-1), actions.reshape(-1), values.reshape(-1), n_actions)
+        return
     width = states * n_actions
     later = np.zeros((n, width))
     buffer = np.empty((0 if by_step else n, width))
     for h in range(steps - 1, -1, -1):
         if h < steps - 1:
-            chances = rows.chances[h if rows.chances.shape[0] > 1 else 0]
-            if n == 1:
-                _expect_one(values[h + 1, 0], chances, later[0])
-            else:
-                multiply(values[h + 1], chances, later)
+            multiply(values[h + 1], rows.chances[h if rows.chances.shape[0] > 1 else 0], later)
         now = _gather(costs, h, n, by_step, buffer)
         flat = (values[h].reshape(-1), actions[h].reshape(-1))
         _choose(later.reshape(-1), now, flat[0], flat[1], n_actions)
+
+
+@_inner
+def _one_dense(rows, costs, actions, values, n_actions):
+    """One solve, its steps behind each other in flat arrays.
+
+    All in one function: the products are so short that calls and views would cost more than they do.
+    """
+    chances = rows.chances
+    width = chances.shape[2]
+    states = width // n_actions
+    later = np.zeros(width)
+    for h in range(values.size // states - 1, -1, -1):
+        first = uintp(h * states)
+        if h < values.size // states - 1:
+            _expect_one(values[(h + 1) * states : (h + 2) * states], chances[h if chances.shape[0] > 1 else 0], later)
+        for s in range(states):
+            row = uintp(s * n_actions)
+            action, value = _cheapest_action(later, row, costs, first * uintp(n_actions) + row, n_actions)
+            values[first + uintp(s)] = value
+            actions[first + uintp(s)] = np.int32(action)
 
 
 def _cheapest_sparse(rows, costs, by_step, actions, values):

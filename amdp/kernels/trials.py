@@ -189,7 +189,9 @@ def scaled_shared(
     """
     n_actions = center.shape[2]
     m = states.size
-    actions = space_for(batches.max(), center)
+    most = batches.max()
+    actions = space_for(most, center)
+    all_uniforms, all_wanted, all_chances = np.empty((most, path)), np.empty((most, m), np.bool_), np.empty((most, m))
     weights[:] = 0.0
     is_open = np.ones(m, np.bool_)
     coins = np.empty(m)
@@ -200,11 +202,9 @@ def scaled_shared(
             return done
         if not find_leaders(rows, reached, noise, scale, center, n, actions):
             return -1
-        uniforms = np.empty((n, path))
+        uniforms, wanted, chances = all_uniforms[:n], all_wanted[:n], all_chances[:n]
         fill_uniform(luck, uniforms)
         fill_uniform(luck, coins)
-        wanted = np.empty((n, m), np.bool_)
-        chances = np.empty((n, m))
         for i in range(n):
             for j in range(m):
                 wanted[i, j] = is_open[j] and done + i < limits[j]

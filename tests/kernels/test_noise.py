@@ -22,7 +22,7 @@ def fresh_lanes(seed: int = 1) -> Words:
 def bits(lanes: Words, blocks: int) -> Words:
     """The words that a call for `blocks` blocks of noise consumes."""
     words = np.empty(blocks * BLOCK, np.uint64)
-    noise._advance(lanes.copy(), words, words.size)
+    noise.advance(lanes.copy(), words, words.size)
     return words
 
 
@@ -68,7 +68,7 @@ def test_lanes_move_on_so_that_the_next_block_goes_on_where_the_last_ended() -> 
     lanes, whole = fresh_lanes(), bits(fresh_lanes(), 2)
     halves = np.empty((2, BLOCK), np.uint64)
     for half in halves:
-        noise._advance(lanes, half, BLOCK)
+        noise.advance(lanes, half, BLOCK)
     assert_array_equal(halves.reshape(-1), whole)
 
 
