@@ -6,14 +6,17 @@ those of its methods `draw`, `weigh` and `learn`, called one after the other: bo
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amdp.arrays import Policies, one_hot
 from amdp.kernels.blocks import Block, Played, Waiting
-from amdp.model.domains import Domain
+from amdp.kernels.rows import IntervalRows, LeaderRows, Narrowing, Paths, Rows
+from amdp.model.confidence import BernsteinBox
+from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.transitions import SingleKernel
 
 State = TypeVar("State")
 
@@ -24,6 +27,7 @@ class BlockResult(NamedTuple):
     played: Played
     policies: Any  # chances [b, h, s, a], or the actions [b, h, s] of deterministic ones
     plans: NDArray[np.int64]  # [b], questions to a planning oracle
+    rebuilt: bool = False  # whether every round changed what is known of the dynamics
 
 
 class BlockForm(Protocol[State]):
@@ -53,6 +57,59 @@ def block_form(learner: object, domain: Domain) -> BlockForm[Any] | None:
     find = getattr(type(learner), "block_form", None)
     form: BlockForm[Any] | None = find(learner, domain) if callable(find) else None
     return form
+
+
+class BlockDynamics(NamedTuple):
+    """What a learner knows of the dynamics, as a compiled game reads it; a box that narrows is written to."""
+
+    rows: Rows
+    leader_rows: LeaderRows
+    meeting_rows: Paths | IntervalRows
+    told: Narrowing | None  # None if an episode tells nothing new
+
+    @classmethod
+    def of(cls, domain: Domain) -> Self:
+        """A copy of a box, if it narrows; a kernel as it is."""
+        dynamics: Any = domain.dynamics
+        if narrows(domain):
+            box = dynamics.narrowing()
+            return cls(box.rows, box.rows, box.rows, box)
+        return cls(dynamics.rows, dynamics.leader_rows, dynamics.meeting_rows, None)
+
+    def after(self, domain: Domain) -> Domain:
+        """The domain after the block that began with the given one."""
+        if self.told is None:
+            return domain
+        box: Any = domain.dynamics
+        return MarkovPolicies(box.narrowed(self.told), domain.initial)
+
+
+def is_compiled(domain: Domain) -> bool:
+    """Whether compiled games can read its dynamics: one kernel, or a box that narrows as the library's do."""
+    return isinstance(domain.dynamics, SingleKernel) or type(domain.dynamics) is BernsteinBox
+
+
+def narrows(domain: Domain) -> bool:
+    """Whether an episode tells something new of the dynamics."""
+    dynamics = domain.dynamics
+    return isinstance(dynamics, BernsteinBox) and dynamics.radius is not None and dynamics.shape[0] > 1
+
+
+def saved_dynamics(domain: Domain) -> dict[str, NDArray[Any]]:
+    """What has been learned of the dynamics, as arrays."""
+    if not narrows(domain):
+        return {}
+    box: Any = domain.dynamics
+    return {"lower": box.lower, "upper": box.upper, "visits": box.visits, "fallbacks": np.array(box.fallbacks)}
+
+
+def loaded_dynamics(domain: Domain, saved: Mapping[str, NDArray[Any]]) -> Domain:
+    """The domain with the dynamics that were saved, from one that starts."""
+    if not narrows(domain):
+        return domain
+    box: Any = domain.dynamics
+    learned = saved["lower"], saved["upper"], saved["visits"], box.radius, int(saved["fallbacks"])
+    return MarkovPolicies(BernsteinBox(*learned), domain.initial)
 
 
 def waiting(slots: int, steps: int) -> Waiting:

@@ -18,10 +18,19 @@ from math import log
 from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amdp import kernels
 from amdp.algorithms import bounds
-from amdp.algorithms.blocks import BlockResult, empty_played, waiting
+from amdp.algorithms.blocks import (
+    BlockDynamics,
+    BlockResult,
+    empty_played,
+    is_compiled,
+    loaded_dynamics,
+    saved_dynamics,
+    waiting,
+)
 from amdp.algorithms.bounds import AdaptiveBound, Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, estimated_loss, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
@@ -162,10 +171,11 @@ class SoftLeader:
         return estimated_loss(self.estimator, feedback) - (distribution.potential(total) - before)
 
     def block_form(self, domain: Domain) -> "SoftBlocks | None":
-        """Its compiled form, over one kernel."""
-        known = isinstance(domain.dynamics, SingleKernel) and type(self) is SoftLeader
-        proper = type(self.estimator) in COMPILED and has_numbers(as_rate(self.rate))
-        return SoftBlocks(self) if known and proper else None
+        """Its compiled form; none for a whole table over a box, if the rate tunes itself."""
+        proper = type(self) is SoftLeader and type(self.estimator) in COMPILED and has_numbers(as_rate(self.rate))
+        if isinstance(self.estimator, WholeTable) and not isinstance(as_rate(self.rate), FixedRate):
+            proper = proper and isinstance(domain.dynamics, SingleKernel)  # a gap takes the cheapest kernel of the box
+        return SoftBlocks(self) if proper and is_compiled(domain) else None
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | AdaptiveBound | None:
         """What theory allows after `rounds`; None over a box, and for an adaptive rate with delays."""
@@ -202,24 +212,27 @@ class SoftBlocks:
         rate, total = as_numbers(distribution.rate), distribution.total.copy()
         policies = np.empty((len(block.slots), *total.shape))
         played = empty_played(len(block.slots), len(total))
-        rows = _compiled(distribution.domain).rows
+        dynamics = BlockDynamics.of(distribution.domain)
+        rows, bad = (dynamics.rows, dynamics.told), -1
         if isinstance(self.learner.estimator, WholeTable):
-            kernels.episodes.soft_full(rows, block, rate, total, space, policies, played)
+            kernels.episodes.soft_full(*rows, block, rate, total, space, policies, played)
         else:
             gamma = float(getattr(self.learner.estimator, "gamma", 0.0))
-            bad = kernels.episodes.soft_bandit(rows, block, space, rate, gamma, total, policies, played)
-            if bad >= 0:
-                last = SoftPolicy(distribution.domain, from_numbers(distribution.rate, rate), total)
-                self.learner.weigh(last, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
-                raise AssertionError("a pair was visited without a chance, and weighed")
-        after = SoftPolicy(distribution.domain, from_numbers(distribution.rate, rate), total)
-        return after, BlockResult(played, policies, np.zeros(len(policies), np.int64))
+            bad = kernels.episodes.soft_bandit(*rows, block, space, rate, gamma, total, policies, played)
+        after = SoftPolicy(dynamics.after(distribution.domain), from_numbers(distribution.rate, rate), total)
+        if bad >= 0:
+            self.learner.weigh(after, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
+            raise AssertionError("a pair was visited without a chance, and weighed")
+        plans = np.zeros(len(policies), np.int64)
+        return after, BlockResult(played, policies, plans, dynamics.told is not None)
 
-    def save(self, distribution: SoftPolicy) -> dict[str, Floats]:
-        return {"total": distribution.total, "rate": as_numbers(distribution.rate)}
+    def save(self, distribution: SoftPolicy) -> dict[str, NDArray[Any]]:
+        learned = {"total": distribution.total, "rate": as_numbers(distribution.rate)}
+        return learned | saved_dynamics(distribution.domain)
 
-    def load(self, distribution: SoftPolicy, saved: Mapping[str, Floats]) -> SoftPolicy:
-        return SoftPolicy(distribution.domain, from_numbers(distribution.rate, saved["rate"]), saved["total"])
+    def load(self, distribution: SoftPolicy, saved: Mapping[str, NDArray[Any]]) -> SoftPolicy:
+        domain, rate = loaded_dynamics(distribution.domain, saved), from_numbers(distribution.rate, saved["rate"])
+        return SoftPolicy(domain, rate, saved["total"])
 
 
 def require_soft_sweeps(domain: Domain) -> None:

@@ -112,9 +112,9 @@ class CompiledBlock(Block):
             return self.first + np.arange(len(self))
         if name == "paid":
             return self.paid
-        none = np.zeros(len(self))  # the dynamics are known, and an episode has no steps of a switch
         counts = {"trials": self.result.played.trials, "plans": self.result.plans, "arrived": self.arrived}
-        return (counts | {"rebuilt": none, "paid_entering": none})[name]
+        same = {"rebuilt": self.result.rebuilt, "paid_entering": 0.0}  # an episode has no steps of a switch
+        return counts[name] if name in counts else np.full(len(self), same[name])
 
     def __iter__(self) -> Iterator[Round]:
         policies, played, paid = self.policies, self.result.played, self.paid
@@ -122,8 +122,8 @@ class CompiledBlock(Block):
         for i in range(len(self)):
             segment = Segment(played.states[i].copy(), played.actions[i].copy())
             yield Round(
-                self.first + i, policies[i], segment, float(paid[i]), int(played.trials[i]), spent, cpu, False,
-                int(self.arrived[i]), plans=int(self.result.plans[i]),
+                self.first + i, policies[i], segment, float(paid[i]), int(played.trials[i]), spent, cpu,
+                self.result.rebuilt, int(self.arrived[i]), plans=int(self.result.plans[i]),
             )  # fmt: skip
 
 

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from amdp.kernels import (
+        boxes,
         entropy,
         episodes,
         hedge,
         hedge_episodes,
         leaders,
         measures,
+        meetings,
         noise,
         paths,
         philox,
@@ -30,12 +32,14 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "boxes",
     "entropy",
     "episodes",
     "hedge",
     "hedge_episodes",
     "leaders",
     "measures",
+    "meetings",
     "noise",
     "paths",
     "philox",

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amdp.arrays import Bools, Floats
-from amdp.kernels.rows import Paths, TwoStepRows
+from amdp.kernels.rows import IntervalRows, Paths, TwoStepRows
 
 DRAW, WEIGH, LEARN, ARENA = 0, 1, 2, 3  # parts of a round whose time is measured
 
@@ -45,7 +45,7 @@ class Played(NamedTuple):
 class PlainSearch(NamedTuple):
     """How plain resampling weighs an episode."""
 
-    paths: Paths  # of the learner's kernel
+    rows: Paths | IntervalRows  # by which trials meet pairs, over what the learner knows of the dynamics
     limit: int
     batch: int
     is_shared: bool
@@ -58,6 +58,18 @@ class ScaledSearch(NamedTuple):
     bounds: Floats  # [h, s]
     limits: NDArray[np.int64]  # [h, s]
     batches: NDArray[np.int64]  # [h]
+    is_shared: bool
+
+
+class BoxSearch(NamedTuple):
+    """How reach-scaled resampling weighs an episode over a box."""
+
+    rows: IntervalRows
+    visits: NDArray[np.int64]  # [h, s, a, y]
+    known: Floats  # [h, s], the bounds that stand; NaN where none does
+    seen: Floats  # [h, s], visits of the state when its bound was found
+    limit: int
+    batch: int
     is_shared: bool
 
 

@@ -8,13 +8,17 @@ numpy.
 import numpy as np
 from numba.extending import overload
 
-from amdp.kernels.blocks import ARENA, DRAW, LEARN, WEIGH, PlainSearch, ScaledSearch
+from amdp.kernels.blocks import ARENA, DRAW, LEARN, WEIGH, BoxSearch, PlainSearch, ScaledSearch
+from amdp.kernels.boxes import STARTED_AGAIN, UNCHANGED, observe
 from amdp.kernels.clock import nanoseconds
 from amdp.kernels.compiling import entry, inner
 from amdp.kernels.layout import LANES
 from amdp.kernels.noise import add_exponential
 from amdp.kernels.paths import move, walk
 from amdp.kernels.philox import fill_words
+from amdp.kernels.policies import extreme_visits
+from amdp.kernels.reach import refresh_bounds
+from amdp.kernels.rows import IntervalRows
 from amdp.kernels.soft import estimated_loss, occupancy, paid, sweep, value, visit_chances
 from amdp.kernels.sweeps import _sound, cheapest, expect
 from amdp.kernels.trials import gap, leader, per_step, scaled_per_step, scaled_shared, shared
@@ -101,8 +105,26 @@ def _add_gap(rate, gap):
     rate[2] = max(rate[2], rate[3])
 
 
+def _chances(rows, policies, k, initial, steps, states, actions, out):
+    """The chance of each pair under policy `k` of `[b, h, s, a]`; over a box, the greatest that a kernel allows."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(_chances)
+def _overload_chances(rows, policies, k, initial, steps, states, actions, out):
+    return _greatest_chances if rows.instance_class is IntervalRows else _chances_over_kernel
+
+
+def _greatest_chances(rows, policies, k, initial, steps, states, actions, out):
+    extreme_visits(rows, policies[k : k + 1], initial, steps, states, actions, -1.0, out.reshape(1, -1))
+
+
+def _chances_over_kernel(rows, policies, k, initial, steps, states, actions, out):
+    visit_chances(rows, policies[k], initial, steps, states, actions, out)
+
+
 @_entry
-def soft_bandit(rows, block, waiting, rate, gamma, total, policies, played):
+def soft_bandit(rows, told, block, waiting, rate, gamma, total, policies, played):
     """The soft leader with bandit feedback; -1, or the round that visited a pair without a chance."""
     b, steps, states, _ = policies.shape
     values, chances, every = np.empty((steps, states)), np.empty(steps), np.arange(steps)
@@ -113,7 +135,7 @@ def soft_bandit(rows, block, waiting, rate, gamma, total, policies, played):
         now = _lap(clock, now, played.spent, DRAW)
         walk(block.paths, policies[k], block.initial, block.luck[k], played.states[k], played.actions[k])
         now = _lap(clock, now, played.spent, ARENA)
-        visit_chances(rows, policies[k], block.initial, every, played.states[k], played.actions[k], chances)
+        _chances(rows, policies, k, block.initial, every, played.states[k], played.actions[k], chances)
         for h in range(steps):
             chance = chances[h] + gamma
             if not chance > 0.0:
@@ -122,6 +144,8 @@ def soft_bandit(rows, block, waiting, rate, gamma, total, policies, played):
         _keep(block, waiting, k, played, chances)
         now = _lap(clock, now, played.spent, WEIGH)
         before = values[0, block.initial]
+        if observe(told, played.states[k], played.actions[k]) != UNCHANGED and rate.size > 1:
+            before = value(rows, total, _rate(rate), block.initial)
         for i in range(block.starts[k], block.starts[k + 1]):
             slot = block.arrived[i]
             _add_estimate(waiting, slot, total)
@@ -136,7 +160,7 @@ def soft_bandit(rows, block, waiting, rate, gamma, total, policies, played):
 
 
 @_entry
-def soft_full(rows, block, rate, total, measures, policies, played):
+def soft_full(rows, told, block, rate, total, measures, policies, played):
     """The soft leader with full information; `measures[slot, h, s, a]` are the occupancies of what waits."""
     b, steps, states, _ = policies.shape
     values = np.empty((steps, states))
@@ -151,6 +175,7 @@ def soft_full(rows, block, rate, total, measures, policies, played):
             occupancy(rows, policies[k], block.initial, measures[block.slots[k]])
         now = _lap(clock, now, played.spent, WEIGH)
         before = values[0, block.initial]
+        observe(told, played.states[k], played.actions[k])
         for i in range(block.starts[k], block.starts[k + 1]):
             table = block.tables[block.arrived_tables[i]]
             _add_table(table, total)
@@ -187,7 +212,7 @@ def _weigh(trials, leader_rows, reached, seeds, scale, total, initial, states, a
 
 
 def _weigh_counted(trials, leader_rows, reached, seeds, scale, total, initial, states, actions, weights):
-    rows, noise, luck = trials.paths, seeds[0], seeds[1]
+    rows, noise, luck = trials.rows, seeds[0], seeds[1]
     limit, batch = trials.limit, trials.batch
     if trials.is_shared:
         return shared(
@@ -214,7 +239,40 @@ def _weigh_scaled(trials, leader_rows, reached, seeds, scale, total, initial, st
     )  # fmt: skip
 
 
-_WEIGH = {PlainSearch: _weigh_counted, ScaledSearch: _weigh_scaled}
+def _weigh_in_box(trials, leader_rows, reached, seeds, scale, total, initial, states, actions, weights):
+    rows, noise, luck, steps = trials.rows, seeds[0], seeds[1], states.size
+    refresh_bounds(rows, trials.visits, initial, 0, states, trials.known, trials.seen)
+    bounds, limits, batches = np.empty(steps), np.empty(steps, np.int64), np.full(steps, trials.batch)
+    for h in range(steps):
+        limits[h] = max(1, int(np.ceil(trials.known[h, states[h]] * trials.limit)))
+        bounds[h] = limits[h] / trials.limit
+    if trials.is_shared:
+        return scaled_shared(
+            leader_rows, reached, rows, noise, luck, scale, total, initial, 0, states, actions, bounds, limits, batches,
+            0, weights,
+        )  # fmt: skip
+    return scaled_per_step(
+        leader_rows, reached, rows, noise, luck, scale, total, initial, 0, states, actions, bounds, limits, batches,
+        0, weights,
+    )  # fmt: skip
+
+
+_WEIGH = {PlainSearch: _weigh_counted, ScaledSearch: _weigh_scaled, BoxSearch: _weigh_in_box}
+
+
+def forget(trials):
+    """Drop what trials know of the dynamics: some rows became wider."""
+    raise NotImplementedError("compiled code only")
+
+
+@overload(forget)
+def _forget(trials):
+    return _forget_bounds if trials.instance_class is BoxSearch else lambda trials: None
+
+
+def _forget_bounds(trials):
+    trials.known[:] = np.nan
+    trials.seen[:] = 0.0
 
 
 @_inner
@@ -234,10 +292,11 @@ def _draw_and_weigh(
 
 
 @_entry
-def ftpl(rows, leader_rows, reached, trials, block, waiting, seeds, scale, total, policies, played):
+def ftpl(rows, leader_rows, reached, told, trials, block, waiting, seeds, scale, total, policies, played):
     """FTPL with resampling trials; -1, or the round with a cost that is not finite.
 
     `seeds[k]` are those of the leader's noise, of the trials' noise and of their paths. Policies are `[b, h, 1, s]`.
+    Over a box that narrows, `told`, all rows are its own.
     """
     weights, clock = np.empty(total.shape[0]), np.zeros(2, np.int64)
     now = nanoseconds(clock)
@@ -250,6 +309,8 @@ def ftpl(rows, leader_rows, reached, trials, block, waiting, seeds, scale, total
             return k
         _keep(block, waiting, k, played, weights)
         now = _lap(clock, now, played.spent, WEIGH)
+        if observe(told, played.states[k], played.actions[k]) == STARTED_AGAIN:
+            forget(trials)
         for i in range(block.starts[k], block.starts[k + 1]):
             _add_estimate(waiting, block.arrived[i], total)
         now = _lap(clock, now, played.spent, LEARN)
@@ -258,8 +319,9 @@ def ftpl(rows, leader_rows, reached, trials, block, waiting, seeds, scale, total
 
 @_entry
 def ftpl_adaptive(
-    rows, leader_rows, reached, trials, block, waiting, played_at, seeds, key, arrived, n, rate, total, policies, played
-):
+    rows, leader_rows, reached, told, trials, block, waiting, played_at, seeds, key, arrived, n, rate, total, policies,
+    played,
+):  # fmt: skip
     """The same with a rate that falls as gaps add up, each measured by `n` leaders with noise of its own.
 
     `key` and the number of feedbacks that have arrived seed that noise; `played_at[slot]` is how many had when a
@@ -281,6 +343,8 @@ def ftpl_adaptive(
         if block.slots[k] >= 0:
             played_at[block.slots[k]] = arrived
         now = _lap(clock, now, played.spent, WEIGH)
+        if observe(told, played.states[k], played.actions[k]) == STARTED_AGAIN:
+            forget(trials)
         for i in range(block.starts[k], block.starts[k + 1]):
             slot = block.arrived[i]
             for h in range(steps):
@@ -302,7 +366,7 @@ def ftpl_adaptive(
 
 
 @_entry
-def fpl(rows, block, seeds, scale, is_laplace, total, policies, played):
+def fpl(rows, told, block, seeds, scale, is_laplace, total, policies, played):
     """A perturbed leader with full information, with Laplace or exponential noise."""
     steps, states, n_actions = total.shape
     costs, values = np.empty((steps, 1, states, n_actions)), np.empty((steps, 1, states))
@@ -322,6 +386,7 @@ def fpl(rows, block, seeds, scale, is_laplace, total, policies, played):
             block.paths, policies[k, :, 0], n_actions, block.initial, block.luck[k], played.states[k], played.actions[k]
         )
         now = _lap(clock, now, played.spent, ARENA)
+        observe(told, played.states[k], played.actions[k])
         for i in range(block.starts[k], block.starts[k + 1]):
             _add_table(block.tables[block.arrived_tables[i]], total)
         now = _lap(clock, now, played.spent, LEARN)

@@ -1,4 +1,4 @@
-"""Sizes that compiled code and those who call it share.
+"""Sizes and numbers that compiled code and those who call it share.
 
 They are part of the machine code, so they stand among the sources that it is kept under: see `compiling`.
 """
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 LANES = 64  # generators that `noise` runs side by side
 WIDTH = 16  # perturbed leaders that a sweep carries side by side
+EMPTY_TOLERANCE = 1e-11  # of sums of bounds: above their rounding, below what makes a linear program infeasible
 
 
 def lanes(rng: np.random.Generator) -> NDArray[np.uint64]:

@@ -58,31 +58,6 @@ _MOVE = {DensePaths: _move_dense, SparsePaths: _move_sparse}
 
 
 @_entry
-def meets(rows, actions, n_actions, initial, start, wanted_states, wanted_actions, steps, uniforms, met):
-    """Whether policy `i` of `[h, s, n]` is at the pair wanted `steps[i]` steps after `start`, on a path of its own."""
-    for i in range(met.size):
-        s = initial
-        last = start + steps[i]
-        for h in range(last):
-            s = move(rows, h, s * n_actions + actions[h, s, i], uniforms[i, h])
-        met[i] = s == wanted_states[steps[i]] and actions[last, s, i] == wanted_actions[steps[i]]
-
-
-@_entry
-def meets_all(rows, actions, n_actions, initial, start, wanted_states, wanted_actions, uniforms, met):
-    """Whether each of the policies `[h, s, n]` is at each of the pairs wanted from `start` on, `met[n, m]`."""
-    n, m = met.shape
-    for i in range(n):
-        s = initial
-        for h in range(start + m):
-            a = actions[h, s, i]
-            if h >= start:
-                met[i, h - start] = s == wanted_states[h - start] and a == wanted_actions[h - start]
-            if h + 1 < start + m:
-                s = move(rows, h, s * n_actions + a, uniforms[i, h])
-
-
-@_entry
 def walk(rows, policy, initial, uniforms, states, actions):
     """One trajectory of a policy `[h, s, a]`; `uniforms[h]` holds one number for the action and one for the move."""
     n_actions = policy.shape[2]

@@ -1,24 +1,53 @@
-"""Blocks of episodes of policy optimization over one kernel, compiled: see `amdp.kernels.episodes`."""
+"""Blocks of episodes of policy optimization, compiled: see `amdp.kernels.episodes`."""
 
 import numpy as np
+from numba.extending import overload
 
 from amdp.kernels.blocks import ARENA, DRAW, LEARN, WEIGH
+from amdp.kernels.boxes import observe
 from amdp.kernels.clock import nanoseconds
 from amdp.kernels.compiling import entry, inner
 from amdp.kernels.episodes import _add_estimate, _add_table, _keep, _lap
 from amdp.kernels.paths import walk
-from amdp.kernels.policies import add_costs_to_come, dilated_bonus, local_bonus, local_weights
+from amdp.kernels.policies import add_costs_to_come, dilated_bonus, extreme_visits, local_bonus, local_weights
+from amdp.kernels.rows import IntervalRows
 from amdp.kernels.soft import occupancy
 
 _entry = entry()
 _inner = inner()
 
 
+def visited(rows, policies, k, initial, states, actions, measure, out):
+    """The chance of each pair of an episode under policy `k` of `[b, h, s, a]`.
+
+    Over a kernel by its occupancy measure, which is left in `measure`; over a box, the greatest that a kernel allows.
+    """
+    raise NotImplementedError("compiled code only")
+
+
+@overload(visited)
+def _visited(rows, policies, k, initial, states, actions, measure, out):
+    return _visited_in_box if rows.instance_class is IntervalRows else _visited_over_kernel
+
+
+def _visited_in_box(rows, policies, k, initial, states, actions, measure, out):
+    extreme_visits(
+        rows, policies[k : k + 1], initial, np.arange(states.size), states, actions, -1.0, out.reshape(1, -1)
+    )
+
+
+def _visited_over_kernel(rows, policies, k, initial, states, actions, measure, out):
+    occupancy(rows, policies[k], initial, measure)
+    for h in range(states.size):
+        out[h] = measure[h, states[h], actions[h]]
+
+
 @_inner
-def _weigh(block, waiting, k, played, measure, gamma, weights):
+def _weigh(rows, block, waiting, k, policies, played, gamma, measure, weights):
     """Weigh the segment of round `k` by the chances of its pairs, and let it wait; False if a chance is none."""
+    visited(rows, policies, k, block.initial, played.states[k], played.actions[k], measure, weights)
     for h in range(weights.size):
-        chance = measure[h, played.states[k, h], played.actions[k, h]] + gamma
+        chance = weights[h] + gamma
         if not chance > 0.0:
             return False
         weights[h] = 1.0 / chance
@@ -44,7 +73,7 @@ def _subtract(bonus, scores):
 
 
 @_entry
-def evaluated(rows, block, waiting, kept, rate, exploration, gamma, total, policies, played):
+def evaluated(rows, told, block, waiting, kept, rate, exploration, gamma, total, policies, played):
     """Bandit feedback, and costs to go by evaluation; -1, or the round that visited a pair without a chance.
 
     `kept[slot, h, s, a]` are the policies of what waits.
@@ -57,12 +86,12 @@ def evaluated(rows, block, waiting, kept, rate, exploration, gamma, total, polic
         now = _lap(clock, now, played.spent, DRAW)
         walk(block.paths, policies[k], block.initial, block.luck[k], played.states[k], played.actions[k])
         now = _lap(clock, now, played.spent, ARENA)
-        occupancy(rows, policies[k], block.initial, measure)
-        if not _weigh(block, waiting, k, played, measure, gamma, weights):
+        if not _weigh(rows, block, waiting, k, policies, played, gamma, measure, weights):
             return k
         if block.slots[k] >= 0:
             kept[block.slots[k]] = policies[k]
         now = _lap(clock, now, played.spent, WEIGH)
+        observe(told, played.states[k], played.actions[k])
         for i in range(block.starts[k], block.starts[k + 1]):
             scores[:] = 0.0
             _add_estimate(waiting, block.arrived[i], scores)
@@ -73,7 +102,7 @@ def evaluated(rows, block, waiting, kept, rate, exploration, gamma, total, polic
 
 
 @_entry
-def evaluated_full(rows, block, kept, rate, exploration, total, policies, played):
+def evaluated_full(rows, told, block, kept, rate, exploration, total, policies, played):
     """Full information, and costs to go by evaluation."""
     scores = np.empty(total.shape)
     clock = np.zeros(2, np.int64)
@@ -86,6 +115,7 @@ def evaluated_full(rows, block, kept, rate, exploration, total, policies, played
         if block.slots[k] >= 0:
             kept[block.slots[k]] = policies[k]
         now = _lap(clock, now, played.spent, WEIGH)
+        observe(told, played.states[k], played.actions[k])
         for i in range(block.starts[k], block.starts[k + 1]):
             scores[:] = block.tables[block.arrived_tables[i]]
             add_costs_to_come(rows, kept[block.arrived[i]], 1.0, scores)
@@ -95,9 +125,9 @@ def evaluated_full(rows, block, kept, rate, exploration, total, policies, played
 
 @_entry
 def with_bonus(rows, block, waiting, kept, rate, exploration, gamma, total, policies, played):
-    """Bandit feedback, and the loss to go less dilated bonuses; -1, or the round that visited a pair without a chance.
+    """Bandit feedback, and the loss to go less dilated bonuses, over a kernel.
 
-    `kept[slot, h, s, a]` are the bonuses of what waits.
+    Returns -1, or the round that visited a pair without a chance. `kept[slot, h, s, a]` are the bonuses of what waits.
     """
     steps, states, _ = total.shape
     scores, measure, bonus = np.empty(total.shape), np.empty(total.shape), np.empty(total.shape)
@@ -109,8 +139,7 @@ def with_bonus(rows, block, waiting, kept, rate, exploration, gamma, total, poli
         now = _lap(clock, now, played.spent, DRAW)
         walk(block.paths, policies[k], block.initial, block.luck[k], played.states[k], played.actions[k])
         now = _lap(clock, now, played.spent, ARENA)
-        occupancy(rows, policies[k], block.initial, measure)
-        if not _weigh(block, waiting, k, played, measure, gamma, weights):
+        if not _weigh(rows, block, waiting, k, policies, played, gamma, measure, weights):
             return k
         if block.slots[k] >= 0:
             local_bonus(policies[k], measure, measure, gamma, local)

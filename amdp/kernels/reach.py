@@ -36,11 +36,36 @@ def reach(rows, n_actions, n_states, initial, steps, states, out):
     order = np.arange(n_states)
     now, negated, expected = np.empty(n_states), np.empty(n_states), np.empty(n_states * n_actions)
     for m in range(steps.size):
-        now[:] = 0.0
-        now[states[m]] = 1.0
-        for h in range(steps[m] - 1, -1, -1):
-            _step_back(rows, h, n_actions, order, now, negated, expected)
-        out[m] = now[initial]
+        out[m] = _reach(rows, n_actions, initial, steps[m], states[m], order, now, negated, expected)
+
+
+@_inner
+def _reach(rows, n_actions, initial, step, state, order, now, negated, expected):
+    now[:] = 0.0
+    now[state] = 1.0
+    for h in range(step - 1, -1, -1):
+        _step_back(rows, h, n_actions, order, now, negated, expected)
+    return now[initial]
+
+
+@_entry
+def refresh_bounds(rows, visits, initial, start, states, known, seen):
+    """Find the reach `known[h, s]` of the states of a segment, where none stands or the visits have doubled since.
+
+    `visits[h, s, a, y]` are those of all moves, `seen[h, s]` those of the state when its reach was found.
+    """
+    n_states, n_actions = visits.shape[1:3]
+    order = np.arange(n_states)
+    now, negated, expected = np.empty(n_states), np.empty(n_states), np.empty(n_states * n_actions)
+    for j in range(states.size):
+        h, s = start + j, states[j]
+        arrived = 0
+        for z in range(n_states if h > 0 else 0):
+            for a in range(n_actions):
+                arrived += visits[h - 1, z, a, s]
+        if np.isnan(known[h, s]) or arrived > 2 * seen[h, s]:
+            known[h, s] = _reach(rows, n_actions, initial, h, s, order, now, negated, expected)
+            seen[h, s] = arrived
 
 
 @_entry

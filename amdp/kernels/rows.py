@@ -55,6 +55,17 @@ class IntervalRows(NamedTuple):
     budget: Floats  # [D, s*a]
 
 
+class Narrowing(NamedTuple):
+    """A box whose rows are intersected with their newest interval after each visit."""
+
+    visits: NDArray[np.int64]  # [h, s, a, y], transitions seen so far
+    lower: Floats  # [h, s, a, y]
+    upper: Floats
+    rows: IntervalRows  # the same bounds, as sweeps read them
+    fallbacks: NDArray[np.int64]  # [1], how often an intersection was empty
+    radius: Floats  # `log_term, spread, offset, discount, scale` of `amdp.model.confidence.Radius`
+
+
 Rows = DenseRows | SparseRows | IntervalRows
 LeaderRows = FullRows | SparseRows | IntervalRows
 

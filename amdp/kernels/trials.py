@@ -8,8 +8,8 @@ import numpy as np
 from amdp.kernels.compiling import entry, inner
 from amdp.kernels.layout import WIDTH
 from amdp.kernels.leaders import find_leaders
+from amdp.kernels.meetings import meets, meets_all
 from amdp.kernels.noise import add_laplace, fill_uniform
-from amdp.kernels.paths import meets, meets_all
 from amdp.kernels.reach import visit_chances
 from amdp.kernels.sweeps import _sound, cheapest
 

@@ -20,6 +20,8 @@ from amdp.kernels.layout import keyed_rng
 from amdp.model.segments import Shape
 
 COMPILED_NUMBERS = 1024  # more a round are made as quickly by numpy
+AHEAD = 64  # rounds that are made together if they are read one after the other
+AHEAD_NUMBERS = 100_000  # losses that they have at most
 RULE = "a loss must be between 0 and 1"
 
 
@@ -217,9 +219,22 @@ class UniformlyDrawn(CheckedLosses):
         super().__post_init__()
         require_whole("seed", self.seed, 0)
 
-    def table(self, k: int) -> ArrayLike:
-        losses: ArrayLike = np.asarray(self.make(k, self._numbers(k, k + 1)))[0]
-        return losses
+    def table(self, k: int) -> Floats:
+        return self[k]
+
+    def __getitem__(self, k: int) -> Floats:
+        """Rounds that are read one after the other are made in blocks."""
+        _require_round(k, self.rounds)
+        low, block = vars(self).get("_recent", (0, ()))
+        if not low <= k < low + len(block):
+            size = max(1, min(AHEAD, AHEAD_NUMBERS // prod(self.shape))) if k == low + len(block) else 1
+            low, block = int(k), self.batch(k, min(k + size, self.rounds))
+            object.__setattr__(self, "_recent", (low, block))
+        table: Floats = block[k - low]
+        return table
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_recent"}
 
     def batch(self, low: int, high: int) -> Floats:
         require_block(low, high, self.rounds)

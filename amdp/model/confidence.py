@@ -4,7 +4,7 @@ The paper keeps, for each row, `|P(y) - mean(y)| <= radius(y)` and intersects wi
 (its equations for the confidence set; the radius is that of Jin et al. 2022).
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from math import log
 from typing import Any, Self
@@ -15,12 +15,11 @@ from numpy.typing import ArrayLike, NDArray
 from amdp import kernels
 from amdp.arrays import Bools, Floats, Policies, floats, located, refuse, require_index, require_room
 from amdp.errors import EmptyConfidenceSet, InvalidInput
-from amdp.kernels.rows import IntervalRows
-from amdp.model.dynamics import CompiledDynamics, ConfidenceSet, by_row, next_state_first, read_only, require_places
+from amdp.kernels.layout import EMPTY_TOLERANCE
+from amdp.kernels.rows import IntervalRows, Narrowing
+from amdp.model.dynamics import CompiledDynamics, ConfidenceSet, read_only, require_moves, require_places
 from amdp.model.segments import Pairs, Segment, Shape
 from amdp.model.transitions import Kernel, SingleKernel
-
-EMPTY_TOLERANCE = 1e-11  # above the rounding of a sum, below what makes a linear program infeasible
 
 
 @dataclass(frozen=True)
@@ -51,6 +50,11 @@ class Radius:
     def luo_2021(cls, shape: Shape, rounds: int, delta: float | None = None, scale: float = 1.0) -> Self:
         """Dilated bonuses (Luo, Wei, Lee 2021): `ln(HSAK / delta)`, constants 4 and 28/3."""
         return cls(_log_term(1.0, shape, rounds, delta), 4.0, 28.0 / 3.0, 0, scale)
+
+    @property
+    def numbers(self) -> Floats:
+        """What compiled code narrows a box by."""
+        return np.array([self.log_term, self.spread, self.offset, self.discount, self.scale])
 
     def __call__(self, mean: Floats, visits: Floats) -> Floats:
         """Half-widths for the means `[..., y]` of rows that were visited `visits` `[..., 1]` times."""
@@ -125,13 +129,18 @@ class BernsteinBox(CompiledDynamics, ConfidenceSet):
 
     @cached_property
     def rows(self) -> IntervalRows:
-        budget = np.maximum(0.0, 1.0 - self.lower.sum(axis=-1))
-        return IntervalRows(
-            next_state_first(self.lower), next_state_first(self.upper - self.lower), budget.reshape(len(budget), -1)
-        )
+        steps, states, actions = self.shape
+        by_next = steps, states, states * actions
+        rows = IntervalRows(np.empty(by_next), np.empty(by_next), np.empty((steps, states * actions)))
+        kernels.boxes.fill_rows(np.array(self.lower), np.array(self.upper), rows)
+        return rows
 
     @property
     def leader_rows(self) -> IntervalRows:
+        return self.rows
+
+    @property
+    def meeting_rows(self) -> IntervalRows:
         return self.rows
 
     def contains(self, kernel: SingleKernel, tolerance: float = 1e-12) -> bool:
@@ -170,25 +179,28 @@ class BernsteinBox(CompiledDynamics, ConfidenceSet):
         """
         if self.radius is None or len(segment.states) < 2:
             return self
-        visits, rows = self.counted(segment)
-        newest_lower, newest_upper = _interval(by_row(visits)[rows], self.radius)
-        lower, upper = self.lower.copy(), self.upper.copy()
-        row_lower = np.maximum(by_row(lower)[rows], newest_lower)
-        row_upper = np.minimum(by_row(upper)[rows], newest_upper)
-        empty = _is_empty(row_lower, row_upper)
-        row_lower[empty], row_upper[empty] = newest_lower[empty], newest_upper[empty]
-        by_row(lower)[rows], by_row(upper)[rows] = row_lower, row_upper
-        fallbacks = self.fallbacks + int(np.count_nonzero(empty))
-        return self._sound(lower=read_only(lower), upper=read_only(upper), visits=visits, fallbacks=fallbacks)
+        require_moves(segment, self.shape)
+        box = self.narrowing()
+        kernels.boxes.narrow(box, segment.start, segment.states, segment.actions)
+        return self.narrowed(box)
+
+    def narrowing(self) -> Narrowing:
+        """A copy that compiled code narrows in place."""
+        assert self.radius is not None
+        assert self.visits is not None
+        rows = IntervalRows(*(part.copy() for part in self.rows))
+        lower, upper = np.array(self.lower), np.array(self.upper)
+        return Narrowing(self.visits.copy(), lower, upper, rows, np.array([self.fallbacks]), self.radius.numbers)
+
+    def narrowed(self, box: Narrowing) -> Self:
+        """The box that compiled code made of such a copy; its bounds need no check."""
+        narrower = object.__new__(type(self))
+        bounds = {"lower": read_only(box.lower), "upper": read_only(box.upper), "visits": box.visits}
+        vars(narrower).update(bounds, radius=self.radius, fallbacks=int(box.fallbacks[0]), rows=box.rows)
+        return narrower
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BernsteinBox, (self.lower, self.upper, self.visits, self.radius, self.fallbacks)
-
-    def _sound(self, **changes: Any) -> Self:
-        """The same box but for changes that need no check: to check all rows takes longer than to narrow a few."""
-        box = object.__new__(type(self))
-        vars(box).update({each.name: getattr(self, each.name) for each in fields(self)} | changes)
-        return box
 
     def _extreme_visits(self, policies: Policies, initial: int, pairs: Pairs, sign: float) -> Floats:
         require_places("pairs", "hsa", (pairs.steps, pairs.states, pairs.actions), self.shape)

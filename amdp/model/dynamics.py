@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from amdp import kernels
 from amdp.arrays import Actions, Bools, Costs, Floats, Policies, Values, one_hot, require_finite, require_index
 from amdp.errors import InvalidInput
-from amdp.kernels.rows import LeaderRows, Rows
+from amdp.kernels.rows import IntervalRows, LeaderRows, Paths, Rows
 from amdp.model.segments import Pairs, Segment, Shape
 
 
@@ -106,6 +106,28 @@ class CompiledDynamics(Dynamics):
             _refuse_costs(costs)
         return Sweep(actions.swapaxes(0, 1), values.swapaxes(0, 1), shortfall)
 
+    @property
+    @abstractmethod
+    def meeting_rows(self) -> Paths | IntervalRows:
+        """The rows by which resampling trials meet pairs: see `amdp.kernels.meetings`."""
+
+    def meets(
+        self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], uniforms: Floats
+    ) -> Bools:
+        met = np.empty(len(actions), dtype=bool)
+        kernels.meetings.meets(*self._simulated(actions, initial, segment), steps, uniforms, met)
+        return met
+
+    def meets_all(self, actions: Actions, initial: int, segment: Segment, uniforms: Floats) -> Bools:
+        met = np.empty((len(actions), len(segment.states)), dtype=bool)
+        kernels.meetings.meets_all(*self._simulated(actions, initial, segment), uniforms, met)
+        return met
+
+    def _simulated(self, actions: Actions, initial: int, segment: Segment) -> tuple[Any, ...]:
+        """What a simulation reads; policies `[h, s, n]`, as leaders are left in memory."""
+        by_step = np.ascontiguousarray(actions.transpose(1, 2, 0), dtype=np.int32)
+        return self.meeting_rows, by_step, self.shape[2], initial, segment.start, segment.states, segment.actions
+
     def _require_shape(self, name: str, array: NDArray[Any], shape: tuple[int, ...]) -> None:
         # Compiled code does not look: a wrong shape would read foreign memory.
         if array.ndim != len(shape) + 1 or array.shape[1:] != shape or len(array) == 0:
@@ -135,13 +157,7 @@ class ConfidenceSet(Dynamics):
     def counted(self, segment: Segment) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
         """The visits `[h, s, a, y]` with those of a segment added, and the rows `[m]` that it visited, none twice."""
         assert self.visits is not None
-        at = np.arange(segment.start, segment.stop - 1)
-        seen = (at, segment.states[:-1], segment.actions[:-1], segment.states[1:])
-        try:
-            places = np.asarray(np.ravel_multi_index(seen, self.visits.shape))
-        except ValueError:
-            require_places("segment", "hsay", seen, self.visits.shape)
-            raise
+        places = np.asarray(np.ravel_multi_index(require_moves(segment, self.shape), self.visits.shape))
         visits = self.visits.copy()
         visits.reshape(-1)[places] += 1
         return visits, places // self.shape[1]
@@ -164,6 +180,14 @@ def require_places(name: str, axes: str, places: Sequence[NDArray[np.integer]], 
     for axis, index, size in zip(axes, places, sizes, strict=True):
         if index.size and not 0 <= index.min() <= index.max() < size:
             raise InvalidInput(f"{name} has {axis} = {index.min()} .. {index.max()}; expected 0 .. {size - 1}")
+
+
+def require_moves(segment: Segment, shape: Shape) -> tuple[NDArray[np.integer], ...]:
+    """The steps, states, actions and next states of a segment; refused where one is outside the shape."""
+    at = np.arange(segment.start, segment.stop - 1)
+    moves = at, segment.states[:-1], segment.actions[:-1], segment.states[1:]
+    require_places("segment", "hsay", moves, (*shape, shape[1]))
+    return moves
 
 
 def read_only(array: Floats) -> Floats:

@@ -277,15 +277,9 @@ class BoxReach(CompiledReach):
         return last[1]
 
     def _found(self, segment: Segment) -> "BoxReach":
-        steps, states = np.arange(segment.start, segment.stop), segment.states
-        assert self.dynamics.visits is not None
-        arrived = np.where(steps > 0, self.dynamics.visits[steps - 1, :, :, states].sum(axis=(1, 2)), 0)
-        stale = np.isnan(self.known[steps, states]) | (arrived > 2 * self.visits[steps, states])
-        if not stale.any():
-            return self
         known, visits = self.known.copy(), self.visits.copy()
-        known[steps[stale], states[stale]] = self._greatest(steps[stale], states[stale])
-        visits[steps[stale], states[stale]] = arrived[stale]
+        pairs = self.dynamics.visits, self.initial, segment.start, segment.states
+        kernels.reach.refresh_bounds(self.rows, *pairs, known, visits)
         return BoxReach(self.dynamics, self.initial, known, visits)
 
 

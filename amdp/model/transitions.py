@@ -12,11 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 import scipy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from amdp import kernels
 from amdp.arrays import (
-    Actions,
     Bools,
     Floats,
     Occupancy,
@@ -92,22 +91,9 @@ class SingleKernel(CompiledDynamics):
     def paths(self) -> Paths:
         """Cumulative rows, from which trajectories are drawn."""
 
-    def meets(
-        self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], uniforms: Floats
-    ) -> Bools:
-        met = np.empty(len(actions), dtype=bool)
-        kernels.paths.meets(*self._simulated(actions, initial, segment), steps, uniforms, met)
-        return met
-
-    def meets_all(self, actions: Actions, initial: int, segment: Segment, uniforms: Floats) -> Bools:
-        met = np.empty((len(actions), len(segment.states)), dtype=bool)
-        kernels.paths.meets_all(*self._simulated(actions, initial, segment), uniforms, met)
-        return met
-
-    def _simulated(self, actions: Actions, initial: int, segment: Segment) -> tuple[Any, ...]:
-        """What a simulation reads; policies `[h, s, n]`, as leaders are left in memory."""
-        by_step = np.ascontiguousarray(actions.transpose(1, 2, 0), dtype=np.int32)
-        return self.paths, by_step, self.shape[2], initial, segment.start, segment.states, segment.actions
+    @property
+    def meeting_rows(self) -> Paths:
+        return self.paths
 
     def walk(self, policy: Policies, initial: int, uniforms: Floats) -> Segment:
         """The trajectory of one policy `[h, s, a]` that the numbers `uniforms[h, 2]` decide: action, then move."""

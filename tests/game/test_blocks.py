@@ -50,6 +50,10 @@ NAMED = (
     *("o-reps", "o-reps-full", "o-reps-adaptive", "uob-reps", "uc-o-reps-bernstein", "delayed-uob-reps"),
     "delayed-uob-ftrl",
 )
+IN_BOXES = (
+    *("ftpl", "ftpl-shared", "ftpl-scaled", "ftpl-scaled-per-step", "ftpl-adaptive", "fpl", "soft-leader"),
+    *("pomd", "delayed-oppo", "delayed-oppo-full"),
+)
 LISTING = ("hedge", "delayed-hedge")  # all policies: for small worlds
 SCALED = ("ftpl-scaled", "ftpl-scaled-per-step", "ftpl-adaptive")
 UNTUNED = (
@@ -82,6 +86,17 @@ def game_of(
     player: Any = named(name, domain, rounds, waited, multiplier=scale)
     tables = losses.bernoulli(losses.repeated(rng.random(shape), rounds), 4)
     return ArenaGame(Episodic(kernel, initial), tables, late, player.feedback), player, domain
+
+
+def game_over(
+    box: BernsteinBox, late: Delays | None, name: str, rounds: int = ROUNDS
+) -> tuple[ArenaGame, Any, MarkovPolicies]:
+    """The learner is told of a box instead of the kernel."""
+    game, _, _ = game_of("dense", box.shape, late, name, rounds)
+    domain = MarkovPolicies(box, game.arena.initial)
+    waited = 0 if late is None else late.total_within
+    player: Any = named(name, domain, rounds, waited, multiplier=1.0 if name in UNTUNED else 20.0)
+    return game, player, domain
 
 
 def require_same(game: ArenaGame, player: Any, domain: MarkovPolicies, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -117,6 +132,24 @@ def test_blocks_of_other_worlds(kind: str, shape: Shape, name: str, monkeypatch:
     if kind == "sparse" and name in SCALED:
         pytest.skip("bounds on a sparse kernel are found when they are asked for: no compiled form")
     require_same(*game_of(kind, shape, DELAYS["geometric"], name), monkeypatch)
+
+
+@pytest.mark.parametrize("scale", [1.0, 0.05, 1e-3])
+@pytest.mark.parametrize("late", ["none", "geometric", "at the end"])
+@pytest.mark.parametrize("name", IN_BOXES)
+def test_blocks_over_a_box_that_narrows(name: str, late: str, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The widest is never left; the narrowest excludes the true kernel, so that rows start again."""
+    shape = (4, 3, 2)
+    radius = Radius.jin_2020(shape, ROUNDS, scale=scale)
+    require_same(*game_over(BernsteinBox.vacuous(shape, radius), DELAYS[late], name), monkeypatch)
+
+
+@pytest.mark.parametrize("name", IN_BOXES)
+def test_blocks_over_a_box_that_stays(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for shape in ((1, 2, 2), (5, 4, 3)):
+        kernel = random_kernel("dense", shape, np.random.default_rng(3))
+        lower, upper = np.maximum(0.0, kernel.dense().p - 0.1), np.minimum(1.0, kernel.dense().p + 0.1)
+        require_same(*game_over(BernsteinBox(lower, upper), None, name), monkeypatch)
 
 
 @pytest.mark.parametrize("kind", ["homogeneous", "sparse", "deterministic"])
@@ -372,8 +405,18 @@ def test_blocks_are_long_and_hold_no_more_than_they_should() -> None:
 @pytest.mark.parametrize("late", ["none", "geometric"])
 @pytest.mark.parametrize("name", [*NAMED, *LISTING])
 def test_a_game_goes_on_from_its_state_to_the_last_bit(name: str, late: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    require_resumed(*game_of("dense", (4, 3, 2), DELAYS[late], name), monkeypatch)
+
+
+@pytest.mark.parametrize("scale", [0.05, 1e-3])
+@pytest.mark.parametrize("name", IN_BOXES)
+def test_a_game_over_a_box_goes_on_from_its_state_too(name: str, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    box = BernsteinBox.vacuous((4, 3, 2), Radius.jin_2020((4, 3, 2), ROUNDS, scale=scale))
+    require_resumed(*game_over(box, DELAYS["geometric"], name), monkeypatch)
+
+
+def require_resumed(game: ArenaGame, player: Any, domain: MarkovPolicies, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("amdp.game.blocks.BLOCK", 17)
-    game, player, domain = game_of("dense", (4, 3, 2), DELAYS[late], name)
 
     def begun() -> tuple[Any, Measurement]:
         return play_blocks(game, player, domain, Streams.from_seed(2)), Measurement(game, None, [5, 30, 50, ROUNDS])

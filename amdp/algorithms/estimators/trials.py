@@ -20,9 +20,9 @@ from amdp.kernels.layout import WIDTH, lanes, many_lanes
 from amdp.kernels.rows import ReachedStates
 from amdp.model.chains import stationary_visits
 from amdp.model.domains import StationaryPolicies
+from amdp.model.dynamics import CompiledDynamics
 from amdp.model.reach import BATCH, BATCH_NUMBERS
 from amdp.model.segments import Segment
-from amdp.model.transitions import SingleKernel
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,9 +147,9 @@ def uniform_stream(rng: np.random.Generator) -> Callable[[int, int], Floats]:
 
 
 class CompiledTrials(NamedTuple):
-    """Laplace noise of a given scale on `total`, backward induction over one kernel: no Python in between."""
+    """Laplace noise of a given scale on `total`, and backward induction: no Python in between."""
 
-    kernel: SingleKernel
+    dynamics: CompiledDynamics
     initial: int
     reached: ReachedStates
     total: Floats  # [h, s, a]
@@ -157,7 +157,7 @@ class CompiledTrials(NamedTuple):
 
     def policies(self, rng: np.random.Generator) -> PolicyStream:
         """A stream of independent policies; the action in states that cannot be reached is 0."""
-        noise, rows = lanes(rng), self.kernel.leader_rows
+        noise, rows = lanes(rng), self.dynamics.leader_rows
 
         def policies(n: int) -> Actions:
             actions = np.zeros((*self.total.shape[:2], -(-n // WIDTH) * WIDTH), dtype=np.int32)
@@ -171,7 +171,7 @@ class CompiledTrials(NamedTuple):
         """One policy `[h, s]`, with noise in all states."""
         steps, states, _ = self.total.shape
         actions = np.empty((steps, 1, states), dtype=np.int32)
-        finite = kernels.trials.leader(self.kernel.rows, lanes(rng), self.scale, self.total, actions)
+        finite = kernels.trials.leader(self.dynamics.rows, lanes(rng), self.scale, self.total, actions)
         require_sound(self.total, finite)
         return actions[:, 0]
 
@@ -184,9 +184,9 @@ class CompiledTrials(NamedTuple):
         return self._searched(kernels.trials.per_step, segment, limit, rng)
 
     def _searched(self, search: Callable[..., int], segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
-        kernel, counts = self.kernel, np.empty(len(segment.states))
+        dynamics, counts = self.dynamics, np.empty(len(segment.states))
         seeds = many_lanes(rng, 2)
-        rows = kernel.leader_rows, self.reached, kernel.paths
+        rows = dynamics.leader_rows, self.reached, dynamics.meeting_rows
         wanted = self.initial, segment.start, segment.states, segment.actions
         trials = search(*rows, *seeds, self.scale, self.total, *wanted, limit, BATCH, counts)
         require_sound(self.total, trials >= 0)

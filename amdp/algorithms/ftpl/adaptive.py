@@ -15,17 +15,15 @@ Over a kernel, without delay, the regret has the bound `amdp.algorithms.bounds.a
 [derived: docs/learning-rates.md]. With delays and over a box nothing is proved: both are measured only.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from math import log
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from amdp import kernels
-from amdp.algorithms.blocks import BlockResult, empty_played, part_of_block, waiting
+from amdp.algorithms.blocks import BlockForm
 from amdp.algorithms.bounds import AdaptiveBound, adaptive_ftpl, require_episodes
 from amdp.algorithms.estimators.base import added
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
@@ -34,16 +32,13 @@ from amdp.algorithms.estimators.trials import require_sound
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import (
     STREAM_LEARNERS,
-    Ftpl,
     PerturbedLeader,
     resampling_limit,
-    trials_in_blocks,
 )
-from amdp.algorithms.rates import AdaptiveRate, as_numbers, has_numbers
-from amdp.arrays import Actions, require_whole
+from amdp.algorithms.rates import AdaptiveRate
+from amdp.arrays import require_whole
 from amdp.errors import InvalidInput
-from amdp.kernels.blocks import Block, Played, Waiting
-from amdp.kernels.layout import keyed_rng, lanes, many_lanes
+from amdp.kernels.layout import keyed_rng, lanes
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import CompiledDynamics
 from amdp.model.segments import Segment, Shape
@@ -155,11 +150,11 @@ class AdaptiveFtpl:
         """The most trials of a step in round `k`, counted from 0."""
         return self.limit or max(LEAST_LIMIT, resampling_limit(domain, k + 1))
 
-    def block_form(self, domain: Domain) -> "AdaptiveBlocks | None":
+    def block_form(self, domain: Domain) -> BlockForm[AdaptiveLeader] | None:
         """Its compiled form, where FTPL with a fixed rate has one."""
-        same = Ftpl(Laplace(self.rate.value), self.resampling(1), self.oracle)
-        exactly = type(self) is AdaptiveFtpl and has_numbers(self.rate)
-        return AdaptiveBlocks(self) if exactly and same.block_form(domain) is not None else None
+        from amdp.algorithms.ftpl.blocks import adaptive_blocks
+
+        return adaptive_blocks(self, domain)
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> AdaptiveBound | None:
         """What is proved after `rounds`; None over a box, with delays, or with a limit of its own."""
@@ -167,73 +162,6 @@ class AdaptiveFtpl:
         if not known or waited or self.limit is not None:
             return None
         return adaptive_ftpl(domain.shape, rounds, self.rate.range, self.rate.first, self.plans)
-
-
-@dataclass(frozen=True)
-class AdaptiveBlocks:
-    """FTPL with an adaptive rate, block by block."""
-
-    learner: AdaptiveFtpl
-
-    def space(self, slots: int, domain: Domain) -> tuple[Waiting, NDArray[np.int64]]:
-        """Segments that wait, and how many feedbacks had arrived when they were played."""
-        return waiting(slots, domain.shape[0]), np.zeros(slots, np.int64)
-
-    def play(
-        self, distribution: AdaptiveLeader, block: Block, space: Any, rng: np.random.Generator
-    ) -> tuple[AdaptiveLeader, BlockResult]:
-        b, steps = len(block.slots), len(distribution.total)
-        limits = [self.learner.limit_of(distribution.domain, distribution.rounds + k) for k in range(b)]
-        played, policies = empty_played(b, steps), np.empty((b, steps, 1, distribution.total.shape[1]), np.int32)
-        cuts = [0, *(k for k in range(1, b) if limits[k] != limits[k - 1]), b]  # the limit grows slowly
-        for low, high in pairwise(cuts):
-            part = part_of_block(block, low, high)
-            distribution = self._played(distribution, limits[low], part, space, rng, policies[low:high], played, low)
-        plans = 1 + played.trials + 2 * self.learner.plans * np.diff(block.starts)
-        return distribution, BlockResult(played, policies[:, :, 0], plans)
-
-    def save(self, distribution: AdaptiveLeader) -> dict[str, NDArray[Any]]:
-        counts = {name: np.array(getattr(distribution, name)) for name in COUNTS}
-        return {"total": distribution.total, "rate": as_numbers(distribution.rate), **counts}
-
-    def load(self, distribution: AdaptiveLeader, saved: Mapping[str, NDArray[Any]]) -> AdaptiveLeader:
-        rate = AdaptiveRate(*saved["rate"].tolist())
-        counts: Any = {name: int(saved[name]) for name in COUNTS}
-        return replace(distribution, total=saved["total"], rate=rate, perturbation=Laplace(rate.value), **counts)
-
-    def _played(
-        self,
-        state: AdaptiveLeader,
-        limit: int,
-        block: Block,
-        space: tuple[Waiting, NDArray[np.int64]],
-        rng: np.random.Generator,
-        policies: Actions,
-        played: Played,
-        low: int,
-    ) -> AdaptiveLeader:
-        """Plays rounds of one limit of trials."""
-        b, total, rate = len(policies), state.total.copy(), as_numbers(state.rate)
-        trials = trials_in_blocks(state, self.learner.resampling(limit))
-        seeds = many_lanes(rng, 3 * b).reshape(b, 3, 4, -1)
-        gaps = np.uint64(state.seed), state.arrived, self.learner.plans
-        kernel: Any = state.domain.dynamics
-        rows = kernel.rows, kernel.leader_rows, state.domain.reached
-        here = slice(low, low + b)
-        part = Played(played.states[here], played.actions[here], played.trials[here], played.spent)
-        bad = kernels.episodes.ftpl_adaptive(*rows, trials, block, *space, seeds, *gaps, rate, total, policies, part)
-        require_sound(total, bad < 0)
-        after = AdaptiveRate(*rate.tolist())
-        arrived = len(block.arrived)
-        return replace(
-            state,
-            total=total,
-            rate=after,
-            perturbation=Laplace(after.value),
-            rounds=state.rounds + b,
-            arrived=state.arrived + arrived,
-            oracle_calls=state.oracle_calls + b + 2 * self.learner.plans * arrived,
-        )
 
 
 def noise_range(shape: Shape) -> float:

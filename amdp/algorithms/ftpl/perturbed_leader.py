@@ -5,38 +5,32 @@ Algorithm 1, over a box that narrows Algorithm 3, and with delayed feedback Algo
 noise once; its analysis draws it anew each round, and so does `Ftpl`. `LiteralFtpl` is the pseudo-code to the letter.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, sqrt
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from amdp import kernels
 from amdp.algorithms.base import PolicyStream, Trials
-from amdp.algorithms.blocks import BlockResult, empty_played, waiting
+from amdp.algorithms.blocks import BlockForm, is_compiled
 from amdp.algorithms.bounds import FtplBound, ftpl_bound, require_delay, require_episodes, require_rounds
 from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.resampling import (
     GeometricResampling,
     Resampling,
-    ScaledResampling,
-    SharedResampling,
-    SharedScaledResampling,
 )
 from amdp.algorithms.estimators.scaled_trials import CompiledScaledTrials, ScaledTrials
-from amdp.algorithms.estimators.trials import CompiledTrials, batched, require_sound
+from amdp.algorithms.estimators.trials import CompiledTrials, batched
 from amdp.algorithms.ftpl.perturbations import Exponential, Laplace, Perturbation
 from amdp.arrays import Actions, Floats, Policies, one_hot
-from amdp.kernels.blocks import Block, PlainSearch, Played, ScaledSearch, Waiting
-from amdp.kernels.layout import LANES, many_lanes
 from amdp.model.domains import Domain, MarkovPolicies
-from amdp.model.reach import BATCH, CompiledReach, Reach, TwoStepReach, reach_of
+from amdp.model.dynamics import CompiledDynamics
+from amdp.model.reach import CompiledReach, Reach, reach_of
 from amdp.model.segments import Segment
-from amdp.model.transitions import Kernel, SingleKernel
+from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Planner, PlanningOracle, Status, bind
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 
@@ -93,10 +87,10 @@ class PerturbedLeader:
 
     @cached_property
     def _compiled(self) -> CompiledTrials | None:
-        kernel = self.domain.dynamics
-        if not self.is_compiled or not isinstance(kernel, SingleKernel):
+        dynamics = self.domain.dynamics
+        if not self.is_compiled or not isinstance(dynamics, CompiledDynamics) or not is_compiled(self.domain):
             return None
-        return CompiledTrials(kernel, self.domain.initial, self.domain.reached, *self._perturbed)
+        return CompiledTrials(dynamics, self.domain.initial, self.domain.reached, *self._perturbed)
 
     @property
     def _perturbed(self) -> tuple[Floats, float]:
@@ -187,15 +181,11 @@ class Ftpl:
         """Add the estimate of the losses to the sum."""
         return replace(distribution, total=learned(self.estimator, distribution.total, feedback, distribution))
 
-    def block_form(self, domain: Domain) -> "FtplBlocks | None":
-        """Its compiled form: over one kernel, by backward induction, with the paper's noise and its estimators."""
-        planned = type(bind(self.oracle, domain).oracle) is BackwardInduction and type(self) is Ftpl
-        if not planned or not isinstance(domain.dynamics, SingleKernel):
-            return None
-        kinds = FULL if type(self.perturbation) in (Laplace, Exponential) else ()
-        if type(self.perturbation) is Laplace:
-            kinds += PLAIN + (SCALED if isinstance(domain.dynamics, Kernel) else ())
-        return FtplBlocks(self) if type(self.estimator) in kinds else None
+    def block_form(self, domain: Domain) -> BlockForm[PerturbedLeader] | None:
+        """Its compiled form."""
+        from amdp.algorithms.ftpl.blocks import ftpl_blocks
+
+        return ftpl_blocks(self, domain)
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> FtplBound | None:
         """What Theorems 4 and 6 allow after `rounds`; None where no explicit bound is known: boxes, other noise."""
@@ -206,71 +196,6 @@ class Ftpl:
         if not isinstance(estimator, Resampling):
             return None
         return ftpl_bound(domain.shape, rounds, noise.rate, estimator.limit, waited)
-
-
-FULL: tuple[type, ...] = (WholeTable,)
-PLAIN: tuple[type, ...] = (GeometricResampling, SharedResampling)
-SCALED: tuple[type, ...] = (ScaledResampling, SharedScaledResampling)
-
-
-@dataclass(frozen=True)
-class FtplBlocks:
-    """FTPL, block by block."""
-
-    learner: Ftpl
-
-    def space(self, slots: int, domain: Domain) -> Waiting:
-        """Memory for the segments whose feedback has not arrived."""
-        return waiting(slots, domain.shape[0])
-
-    def play(
-        self, distribution: PerturbedLeader, block: Block, space: Waiting, rng: np.random.Generator
-    ) -> tuple[PerturbedLeader, BlockResult]:
-        b, (steps, states, _) = len(block.slots), distribution.total.shape
-        total, played = distribution.total.copy(), empty_played(b, steps)
-        policies = np.empty((b, steps, 1, states), np.int32)
-        bad = self._played(distribution, block, space, rng, total, policies, played)
-        require_sound(total, bad < 0)
-        after = replace(distribution, total=total, oracle_calls=distribution.oracle_calls + b)
-        return after, BlockResult(played, policies[:, :, 0], 1 + played.trials)
-
-    def save(self, distribution: PerturbedLeader) -> dict[str, NDArray[Any]]:
-        return {"total": distribution.total, "oracle_calls": np.array(distribution.oracle_calls)}
-
-    def load(self, distribution: PerturbedLeader, saved: Mapping[str, NDArray[Any]]) -> PerturbedLeader:
-        return replace(distribution, total=saved["total"], oracle_calls=int(saved["oracle_calls"]))
-
-    def _played(
-        self,
-        state: PerturbedLeader,
-        block: Block,
-        space: Waiting,
-        rng: np.random.Generator,
-        total: Floats,
-        policies: Actions,
-        played: Played,
-    ) -> int:
-        """Plays; -1, or the round in which a cost was not finite."""
-        kernel, estimator, scale = state.domain.dynamics, self.learner.estimator, 1.0 / state.perturbation.rate
-        assert isinstance(kernel, SingleKernel)
-        if isinstance(estimator, WholeTable):
-            seeds, is_laplace = many_lanes(rng, len(policies)), isinstance(state.perturbation, Laplace)
-            bad = kernels.episodes.fpl(kernel.rows, block, seeds, scale, is_laplace, total, policies, played)
-            return int(bad)
-        trials, seeds = trials_in_blocks(state, estimator), many_lanes(rng, 3 * len(policies))
-        rows, noise = (kernel.rows, kernel.leader_rows, state.domain.reached), (seeds.reshape(-1, 3, 4, LANES), scale)
-        return int(kernels.episodes.ftpl(*rows, trials, block, space, *noise, total, policies, played))
-
-
-def trials_in_blocks(state: PerturbedLeader, estimator: Estimator) -> PlainSearch | ScaledSearch:
-    """Resampling over one kernel, as compiled games do it."""
-    kernel, reach = state.domain.dynamics, state.reach
-    assert isinstance(kernel, SingleKernel)
-    assert isinstance(estimator, Resampling)
-    is_shared = isinstance(estimator, SharedResampling | SharedScaledResampling)
-    if isinstance(reach, TwoStepReach):
-        return ScaledSearch(reach.rows, *reach.every(estimator.limit), is_shared)
-    return PlainSearch(kernel.paths, estimator.limit, BATCH, is_shared)
 
 
 class LiteralFtpl(Ftpl):

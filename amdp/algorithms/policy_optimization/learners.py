@@ -14,10 +14,19 @@ from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amdp import kernels
 from amdp.algorithms import bounds
-from amdp.algorithms.blocks import BlockResult, empty_played, waiting
+from amdp.algorithms.blocks import (
+    BlockDynamics,
+    BlockResult,
+    empty_played,
+    is_compiled,
+    loaded_dynamics,
+    saved_dynamics,
+    waiting,
+)
 from amdp.algorithms.bounds import Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, added, learned
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
@@ -273,12 +282,18 @@ class PolicyOptimization:
         return replace(distribution, total=distribution.total + scores)
 
     def block_form(self, domain: Domain) -> "PolicyBlocks | None":
-        """Its compiled form: over one kernel, with the critics of this file and weights by visit chances, or none."""
+        """Its compiled form: with the critics of this file and weights by visit chances, or none.
+
+        Over a box only costs to go that are evaluated over its newest state.
+        """
         if type(self) is not PolicyOptimization or self.refresh not in (every_round, when_doubled):
             return None
-        known = isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel)
+        if not isinstance(domain, MarkovPolicies) or not is_compiled(domain):
+            return None
         evaluates = type(self.critic) is Evaluation and type(self.estimator) in COMPILED
-        return PolicyBlocks(self) if known and (evaluates or type(self.critic) is DilatedBonus) else None
+        if isinstance(domain.dynamics, SingleKernel):
+            return PolicyBlocks(self) if evaluates or type(self.critic) is DilatedBonus else None
+        return PolicyBlocks(self) if evaluates and self.refresh is every_round else None
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | None:
         """What theory allows after `rounds`; None where no explicit one is known: boxes, bonuses, O-SSP with delays."""
@@ -306,7 +321,7 @@ class WaitingTables(NamedTuple):
 
 @dataclass(frozen=True)
 class PolicyBlocks:
-    """Policy optimization over a kernel, block by block."""
+    """Policy optimization, block by block."""
 
     learner: PolicyOptimization
 
@@ -319,28 +334,39 @@ class PolicyBlocks:
     ) -> tuple[LocalWeights, BlockResult]:
         total = distribution.total.copy()
         policies = np.empty((len(block.slots), *total.shape))
-        played, after = empty_played(len(policies), len(total)), replace(distribution, total=total)
-        bad = self._played(after, block, space, policies, played)
+        played, dynamics = empty_played(len(policies), len(total)), BlockDynamics.of(distribution.domain)
+        bad = self._played(replace(distribution, total=total), dynamics, block, space, policies, played)
+        domain = dynamics.after(distribution.domain)
+        after = replace(distribution, total=total, used=domain, gathered=domain.dynamics)
         if bad >= 0:
             self.learner.weigh(after, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
             raise AssertionError("a pair was visited without a chance, and weighed")
-        return after, BlockResult(played, policies, np.zeros(len(policies), np.int64))
+        plans = np.zeros(len(policies), np.int64)
+        return after, BlockResult(played, policies, plans, dynamics.told is not None)
 
-    def save(self, distribution: LocalWeights) -> dict[str, Floats]:
-        return {"total": distribution.total}
+    def save(self, distribution: LocalWeights) -> dict[str, NDArray[Any]]:
+        return {"total": distribution.total} | saved_dynamics(distribution.domain)
 
-    def load(self, distribution: LocalWeights, saved: Mapping[str, Floats]) -> LocalWeights:
-        return replace(distribution, total=saved["total"])
+    def load(self, distribution: LocalWeights, saved: Mapping[str, NDArray[Any]]) -> LocalWeights:
+        domain = loaded_dynamics(distribution.domain, saved)
+        return replace(distribution, total=saved["total"], used=domain, gathered=domain.dynamics)
 
     def _played(
-        self, state: LocalWeights, block: Block, space: WaitingTables, policies: Policies, played: Played
+        self,
+        state: LocalWeights,
+        dynamics: BlockDynamics,
+        block: Block,
+        space: WaitingTables,
+        policies: Policies,
+        played: Played,
     ) -> int:
         """Plays on the sums of `state`; -1, or the round that visited a pair without a chance."""
-        rows, estimator = compiled(state.used.dynamics).rows, self.learner.estimator
+        rows, estimator = (dynamics.rows, dynamics.told), self.learner.estimator
         rates, results = (float(state.rate), float(state.exploration)), (state.total, policies, played)
         if isinstance(estimator, WholeTable):
-            kernels.policy_episodes.evaluated_full(rows, block, space.kept, *rates, *results)
+            kernels.policy_episodes.evaluated_full(*rows, block, space.kept, *rates, *results)
             return -1
-        with_bonus = isinstance(self.learner.critic, DilatedBonus)
-        play = kernels.policy_episodes.with_bonus if with_bonus else kernels.policy_episodes.evaluated
-        return int(play(rows, block, *space, *rates, float(getattr(estimator, "gamma", 0.0)), *results))
+        rest = block, *space, *rates, float(getattr(estimator, "gamma", 0.0)), *results
+        if isinstance(self.learner.critic, DilatedBonus):
+            return int(kernels.policy_episodes.with_bonus(dynamics.rows, *rest))
+        return int(kernels.policy_episodes.evaluated(*rows, *rest))

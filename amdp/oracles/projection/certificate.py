@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from amdp.arrays import Bools, Floats
 from amdp.errors import InvalidInput
+from amdp.kernels.layout import EMPTY_TOLERANCE
 from amdp.kernels.threads import multiply
-from amdp.model.confidence import EMPTY_TOLERANCE, BernsteinBox
+from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import MarkovPolicies
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Report, Status

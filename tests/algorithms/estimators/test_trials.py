@@ -8,7 +8,7 @@ import pytest
 from numpy.testing import assert_array_equal
 from worlds import random_kernel
 
-from amdp import InvalidInput, MarkovPolicies, Segment, oracle
+from amdp import BernsteinBox, InvalidInput, MarkovPolicies, Segment, oracle
 from amdp.algorithms.estimators.trials import BatchedTrials, CompiledTrials
 from amdp.algorithms.ftpl.perturbations import Laplace, Perturbation
 from amdp.algorithms.ftpl.perturbed_leader import PerturbedLeader
@@ -31,10 +31,13 @@ class Both:
 
 
 def both(kind: str, shape: Shape, perturbation: Perturbation, seed: int = 3) -> Both:
+    """Over a kernel, or over a box around one."""
     rng = np.random.default_rng(seed)
-    kernel = random_kernel(kind, shape, rng)
+    kernel = random_kernel("dense" if kind == "box" else kind, shape, rng)
     assert isinstance(kernel, SingleKernel)
-    domain, total = MarkovPolicies(kernel), rng.random(shape) * 20
+    p = kernel.dense().p
+    box = BernsteinBox(np.maximum(0.0, p - 0.1), np.minimum(1.0, p + 0.1))
+    domain, total = MarkovPolicies(box if kind == "box" else kernel), rng.random(shape) * 20
     dp = oracle("dp")
     quick, slow = (PerturbedLeader(one.bind(domain), perturbation, total) for one in (dp, Checked(dp)))
     assert isinstance(quick.trials, CompiledTrials)
@@ -42,7 +45,7 @@ def both(kind: str, shape: Shape, perturbation: Perturbation, seed: int = 3) -> 
     return Both(quick, slow, kernel.walk(quick.draw(rng), 0, rng.random((shape[0], 2))))
 
 
-@pytest.mark.parametrize("kind", ["dense", "homogeneous", "sparse"])
+@pytest.mark.parametrize("kind", ["dense", "homogeneous", "sparse", "box"])
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("limit", [1, 5, BATCH, 100])
 @pytest.mark.parametrize("form", ["shared", "per_step"])
@@ -59,7 +62,7 @@ def test_compiled_trials_count_like_trials_through_an_oracle(kind: str, shape: S
         assert (quick.values <= limit).all()
 
 
-@pytest.mark.parametrize("kind", ["dense", "homogeneous", "sparse"])
+@pytest.mark.parametrize("kind", ["dense", "homogeneous", "sparse", "box"])
 @pytest.mark.parametrize("shape", [(5, 4, 3), (1, 2, 2), (3, 1, 4), (2, 5, 1), (4, 9, 7), (3, 70, 2), (2, 6, 11)])
 def test_compiled_policies_are_those_of_the_oracle(kind: str, shape: Shape) -> None:
     pair = both(kind, shape, Laplace(0.2))
@@ -81,8 +84,9 @@ def test_both_roads_leave_the_generator_in_the_same_place() -> None:
         assert left[0] == left[1]
 
 
-def test_a_segment_that_starts_late_is_searched_at_its_own_steps() -> None:
-    pair = both("dense", (6, 5, 4), Laplace(0.2))
+@pytest.mark.parametrize("kind", ["dense", "box"])
+def test_a_segment_that_starts_late_is_searched_at_its_own_steps(kind: str) -> None:
+    pair = both(kind, (6, 5, 4), Laplace(0.2))
     late = Segment(pair.segment.states[2:], pair.segment.actions[2:], start=2)
     for form in ("shared", "per_step"):
         quick, slow = (

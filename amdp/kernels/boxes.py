@@ -1,0 +1,97 @@
+"""Boxes of kernels that narrow in place as segments are seen, compiled."""
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from amdp.kernels.compiling import entry
+from amdp.kernels.layout import EMPTY_TOLERANCE
+
+UNCHANGED, NARROWED, STARTED_AGAIN = 0, 1, 2  # what an episode changed: STARTED_AGAIN if some rows became wider
+
+# Every operation as it is written: bounds are the same wherever a box is narrowed.
+_entry = entry()
+
+
+@_entry
+def fill_rows(lower, upper, rows):
+    """Write bounds `[h, s, a, y]` to the rows that sweeps read."""
+    steps, states, n_actions, _ = lower.shape
+    for h in range(steps):
+        for s in range(states):
+            for a in range(n_actions):
+                _fill_row(lower, upper, rows, h, s, a)
+
+
+@_entry
+def _fill_row(lower, upper, rows, h, s, a):
+    row = s * lower.shape[2] + a
+    total = 0.0
+    for y in range(lower.shape[3]):
+        total += lower[h, s, a, y]
+        rows.lower[h, y, row] = lower[h, s, a, y]
+        rows.width[h, y, row] = upper[h, s, a, y] - lower[h, s, a, y]
+    rows.budget[h, row] = max(0.0, 1.0 - total)
+
+
+@_entry
+def narrow(box, start, states, actions):
+    """Count the moves of a segment, and intersect the rows that it visited with their newest intervals."""
+    for j in range(states.size - 1):
+        h, s, a = start + j, states[j], actions[j]
+        box.visits[h, s, a, states[j + 1]] += 1
+        if not _intersect(box, h, s, a, True):
+            _intersect(box, h, s, a, False)
+            box.fallbacks[0] += 1
+        _fill_row(box.lower, box.upper, box.rows, h, s, a)
+
+
+@_entry
+def _intersect(box, h, s, a, with_old):
+    """Set the bounds of a row to its newest interval, intersected with the old one or not; False if that is empty.
+
+    An empty intersection leaves the row as it was.
+    """
+    log_term, spread, offset, discount, scale = box.radius
+    visits, lower, upper = box.visits[h, s, a], box.lower[h, s, a], box.upper[h, s, a]
+    total = visits.sum()
+    effective = max(1.0, total - discount)
+    new_lower, new_upper = np.empty(visits.size), np.empty(visits.size)
+    least, most = 0.0, 0.0
+    for y in range(visits.size):
+        mean = visits[y] / total
+        half_width = scale * (spread * np.sqrt(mean * log_term / effective) + offset * log_term / effective)
+        low, high = max(0.0, mean - half_width), min(1.0, mean + half_width)
+        new_lower[y], new_upper[y] = (max(lower[y], low), min(upper[y], high)) if with_old else (low, high)
+        least += new_lower[y]
+        most += new_upper[y]
+        if with_old and new_lower[y] > new_upper[y]:
+            return False
+    if with_old and (least > 1.0 + EMPTY_TOLERANCE or most < 1.0 - EMPTY_TOLERANCE):
+        return False
+    lower[:] = new_lower
+    upper[:] = new_upper
+    return True
+
+
+def observe(told, states, actions):
+    """What a learner learns of the dynamics from an episode: UNCHANGED, NARROWED or STARTED_AGAIN.
+
+    `told` is a `Narrowing` box; None if the dynamics stay as they are.
+    """
+    raise NotImplementedError("compiled code only")
+
+
+@overload(observe)
+def _observe(told, states, actions):
+    return _observe_nothing if isinstance(told, types.NoneType) else _observe_box
+
+
+def _observe_nothing(told, states, actions):
+    return UNCHANGED
+
+
+def _observe_box(told, states, actions):
+    before = told.fallbacks[0]
+    narrow(told, 0, states, actions)
+    return NARROWED if told.fallbacks[0] == before else STARTED_AGAIN
