@@ -117,13 +117,17 @@ class DilatedBonus:
 
     `u` and `w` are the greatest and the least chance of a pair. The recursion and the sign in words agree with
     public code [confirmed]; the code itself adds `B` where its own text subtracts it. With delayed feedback, which the
-    source does not treat, the bonus of a round comes with its losses.
+    source does not treat, the bonus of a round comes with its losses. `B` is scaled by the factor `bonus`, 1 in the
+    source; other factors have no compiled form.
     """
 
     gamma: float
+    bonus: float = 1.0
 
     def __post_init__(self) -> None:
         require_gamma(self.gamma)
+        if not 0.0 <= self.bonus < np.inf:
+            raise InvalidInput(f"{self.bonus}; it must be finite and not negative", "bonus")
 
     @property
     def estimator(self) -> Estimator:
@@ -143,7 +147,7 @@ class DilatedBonus:
         return bonus
 
     def scores(self, estimate: Floats, kept: Floats, dynamics: Dynamics) -> Floats:
-        return estimate - kept
+        return estimate - self.bonus * kept
 
 
 def visit_bounds(played: PlayedPolicy) -> tuple[Floats, Floats]:
@@ -278,7 +282,8 @@ class PolicyOptimization:
             return None
         known = isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel)
         evaluates = type(self.critic) is Evaluation and type(self.estimator) in COMPILED
-        return PolicyBlocks(self) if known and (evaluates or type(self.critic) is DilatedBonus) else None
+        has_bonus = type(self.critic) is DilatedBonus and self.critic.bonus == 1.0
+        return PolicyBlocks(self) if known and (evaluates or has_bonus) else None
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | None:
         """What theory allows after `rounds`; None where no explicit one is known: boxes, bonuses, O-SSP with delays."""
