@@ -98,6 +98,7 @@ class WatchedTask(Task):
         return self._noted(name, super().setting(name, given, theory))
 
     def rate(self, given: float | None, theory: float) -> float:
+        self.__dict__["_rate_is_theory"] = given is None
         return self._noted("rate", super().rate(given, theory))
 
     @property
@@ -106,9 +107,9 @@ class WatchedTask(Task):
         return dict(self.__dict__.get("_settings", {}))
 
     @property
-    def has_read_delay(self) -> bool:
-        """Whether the recipe looked at the total delay."""
-        return "total_delay" in self.__dict__.get("_read", ())
+    def has_rate_without_delay(self) -> bool:
+        """Whether the recipe took the rate that theory gives, and did not look at the total delay for it."""
+        return self.__dict__.get("_rate_is_theory", False) and "total_delay" not in self.__dict__.get("_read", ())
 
     @property
     def read(self) -> set[str]:

@@ -115,10 +115,10 @@ class Match:
 
     @property
     def tuned_without_delay(self) -> bool:
-        """Whether feedback is delayed, and the learner by name has a fixed rate whose recipe did not look at that."""
-        if self.task is None or not self.game.total_delay or isinstance(self.learner, UnknownDelay):  # it guesses
+        """Whether feedback is delayed, and the learner by name has theory's rate for feedback that comes at once."""
+        if self.task is None or isinstance(self.learner, UnknownDelay):  # which guesses the delay
             return False
-        return isinstance(self.settings.get("rate"), float) and not self.task.has_read_delay
+        return self.game.total_delay > 0 and self.task.has_rate_without_delay
 
     @property
     def parameters(self) -> dict[str, float | int]:
