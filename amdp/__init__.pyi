@@ -28,6 +28,7 @@ from amdp.game.games import Game as Game
 from amdp.game.match import Run as Run
 from amdp.game.match import play as play
 from amdp.game.match import rounds as rounds
+from amdp.game.match import settings as settings
 from amdp.model.confidence import BernsteinBox as BernsteinBox
 from amdp.model.confidence import Radius as Radius
 from amdp.model.domains import MarkovPolicies as MarkovPolicies

@@ -11,7 +11,8 @@ import typer
 
 from amdp import __version__
 from amdp.commands.compare import compare
-from amdp.commands.lists import instances, learners, oracles
+from amdp.commands.learners import learners
+from amdp.commands.lists import instances, oracles
 from amdp.commands.new import new
 from amdp.commands.play import play
 from amdp.commands.rates import rates

@@ -260,7 +260,7 @@ def test_a_comparison_needs_a_spec_or_games_and_learners(tmp_path: Path) -> None
     ("name", "option", "message"),
     [
         ("o-reps", {"oracle": "lp"}, "oracle = .*; o-reps does not use it; its options: projection, multiplier"),
-        ("uob-reps", {"oracle": "lp"}, "its options: projection, multiplier, delta"),
+        ("uob-reps", {"oracle": "lp"}, "its options: projection, multiplier, rate, gamma, delta"),
         (
             "ftpl",
             {"projection": "cvxpy"},

@@ -2,7 +2,7 @@
 
 - `base`: the contract of a learner, and the distributions over policies that it plays.
 - `named`: learners by short name, `learner("ftpl", domain, rounds=1000)`.
-- `task`: what a recipe knows when it builds a learner.
+- `task`: what a recipe knows when it builds a learner; `settings`: what the settings of recipes are, in words.
 - `ftpl`: follow the perturbed leader, the subject of this library, and its noise.
 - `occupancy`: mirror descent and the regularized leader over occupancy measures (O-REPS, UOB-REPS, ...).
 - `soft_leader`: the leader regularized by the entropy of its actions, by soft backward sweeps and without any oracle.

@@ -14,8 +14,8 @@ import numpy as np
 
 from amdp.algorithms.base import Learner, PolicyDistribution
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
-from amdp.algorithms.estimators.resampling import SharedResampling
-from amdp.algorithms.ftpl.perturbed_leader import Ftpl
+from amdp.algorithms.estimators.resampling import SharedResampling, require_limit
+from amdp.algorithms.ftpl.perturbed_leader import Ftpl, laplace_rate, resampling_limit
 from amdp.algorithms.task import Task
 from amdp.arrays import Policies, require_whole
 from amdp.model.domains import Domain
@@ -122,20 +122,37 @@ class UnknownDelay(Doubling):
 # --- recipes ----------------------------------------------------------------------------------------------------------
 
 
-def ftpl_unknown_rounds(task: Task) -> UnknownRounds:
-    """FTPL with shared trials that does not know the number of rounds: it doubles its guess of it."""
-    return UnknownRounds(_tuning(task))
+def ftpl_unknown_rounds(
+    task: Task, *, rate: float | None = None, limit: int | None = None, guess: int = 1
+) -> UnknownRounds:
+    """FTPL with shared trials that does not know the number of rounds: it doubles its guess of it.
+
+    The theory of a life is that of its guess; a rate or a limit by hand is that of all lives.
+    """
+    require_whole("guess", guess, 1)
+    return UnknownRounds(_tuning(task, rate, limit, guess, 0), first=guess)
 
 
-def ftpl_unknown_delay(task: Task) -> UnknownDelay:
-    """FTPL with shared trials that does not know the total delay: it doubles its guess of it."""
-    return UnknownDelay(partial(_for_delay, _tuning(task), task.rounds), first=task.rounds)
+def ftpl_unknown_delay(
+    task: Task, *, rate: float | None = None, limit: int | None = None, guess: int | None = None
+) -> UnknownDelay:
+    """FTPL with shared trials that does not know the total delay: it doubles its guess of it.
+
+    The first guess is the number of rounds. A rate by hand is that of all lives.
+    """
+    if guess is not None:
+        require_whole("guess", guess, 1)
+    first = task.setting("guess", guess, task.rounds)
+    return UnknownDelay(partial(_for_delay, _tuning(task, rate, limit, task.rounds, first), task.rounds), first=first)
 
 
-def _tuning(task: Task) -> Callable[..., Ftpl]:
-    """FTPL for a domain, a number of rounds and a total delay."""
-    task.episodes("ftpl-infinite")
-    return partial(Ftpl.tuned, oracle=task.planning_oracle, resampling=SharedResampling, multiplier=task.multiplier)
+def _tuning(task: Task, rate: float | None, limit: int | None, rounds: int, delay: int) -> Callable[..., Ftpl]:
+    """FTPL for a domain, a number of rounds and a total delay; those of the first life decide what is noted."""
+    domain = task.episodes("ftpl-infinite")
+    task.rate(rate, laplace_rate(domain, rounds, delay))
+    require_limit(task.setting("limit", limit, resampling_limit(domain, rounds)))
+    settings: dict[str, Any] = {"rate": rate, "limit": limit, "multiplier": task.multiplier}
+    return partial(Ftpl.tuned, oracle=task.planning_oracle, resampling=SharedResampling, **settings)
 
 
 def _for_delay(tuned: Callable[..., Ftpl], rounds: int, domain: Domain, guess: int) -> Ftpl:

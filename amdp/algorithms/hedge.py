@@ -25,7 +25,7 @@ from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import COMPILED, ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.estimators.trials import batched
 from amdp.algorithms.task import Task
-from amdp.arrays import Actions, Bools, Floats, Policies, one_hot
+from amdp.arrays import Actions, Bools, Floats, Policies, one_hot, require_whole
 from amdp.errors import InvalidInput
 from amdp.kernels.blocks import Block, Waiting
 from amdp.kernels.threads import multiply
@@ -220,13 +220,13 @@ class Hedge:
     def tuned(cls, domain: Domain, rounds: int, total_delay: int = 0, *, multiplier: float = 1.0) -> Self:
         """Delayed Hedge: rate and gamma `sqrt(S ln A / (H (SAK + D)))` [derived: inverts the quoted bound].
 
-        `multiplier` scales both.
+        `multiplier` scales the rate.
         """
         bounds.require_episodes(domain, "hedge-infinite: see HedgeTuning")
         steps, states, actions = domain.shape
         met = states * actions * bounds.require_rounds(rounds) + bounds.require_delay(total_delay)
-        rate = multiplier * sqrt(states * log(actions) / (steps * met))
-        return cls(rate, ImplicitExploration(rate))
+        theory = sqrt(states * log(actions) / (steps * met))
+        return cls(multiplier * theory, ImplicitExploration(theory))
 
     @classmethod
     def exact(cls, domain: Domain, rounds: int, total_delay: int = 0, *, multiplier: float = 1.0) -> Self:
@@ -338,11 +338,23 @@ def _every_policy(domain: Domain, limit: int) -> Actions:
     return policies.reshape(count, *deciding.shape)
 
 
-def hedge(task: Task) -> Hedge:
+def hedge(task: Task, *, rate: float | None = None, most_policies: int = MOST_POLICIES) -> Hedge:
     """Exponential weights over all policies, exact importance weighting; few policies, known transitions."""
-    return Hedge.exact(task.episodes("hedge-infinite"), task.rounds, task.total_delay, multiplier=task.multiplier)
+    theory = Hedge.exact(task.episodes("hedge-infinite"), task.rounds, task.total_delay)
+    return listing_at_most(most_policies, task.by_hand(theory, rate))
 
 
-def delayed_hedge(task: Task) -> Hedge:
+def delayed_hedge(
+    task: Task, *, rate: float | None = None, gamma: float | None = None, most_policies: int = MOST_POLICIES
+) -> Hedge:
     """Exponential weights over all policies, implicit exploration: Delayed Hedge of Jin et al. (2022)."""
-    return Hedge.tuned(task.episodes("hedge-infinite"), task.rounds, task.total_delay, multiplier=task.multiplier)
+    theory = Hedge.tuned(task.episodes("hedge-infinite"), task.rounds, task.total_delay)
+    gamma = task.setting("gamma", gamma, theory.rate)  # theory has the same value for both
+    estimator = ImplicitExploration(gamma)
+    return listing_at_most(most_policies, replace(task.by_hand(theory, rate), estimator=estimator))
+
+
+def listing_at_most(count: int, learner: Hedge) -> Hedge:
+    """The learner with another limit of policies that it may list."""
+    require_whole("most_policies", count, 1)
+    return replace(learner, limit=count)

@@ -4,6 +4,7 @@ Other packages add theirs in the entry-point group `amdp.learners`.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ def learner(
     projection: str | ProjectionOracle | None = None,
     **settings: Any,
 ) -> Learner[Any]:
-    """The learner of that name, tuned for a game; `settings` are keywords of its recipe.
+    """The learner of that name, tuned for a game; `settings` are keywords of its recipe, `multiplier` scales its rate.
 
     Those that play a stream in epochs, such as `ftpl-infinite`, come with more: see `from_task`.
     """
@@ -50,7 +51,19 @@ def from_task(task: Task, **settings: Any) -> Learner[Any] | EpochSetup:
     recipe: Recipe = registry.find(GROUP, task.learner)
     registry.require_options(task.learner, recipe, settings)
     options.require_kinds(task.learner, recipe, {key: _python(value) for key, value in settings.items()})
+    for name, usual in options.defaults(recipe).items():  # what the recipe does not compute stays as it was given
+        task.setting(name, settings.get(name), usual)
     return recipe(task, **settings)
+
+
+def settings(task: Task, **given: Any) -> dict[str, Any]:
+    """The settings of the learner named `task.learner` with their values: theory's for the task, if not `given`.
+
+    The rate is the one that is played, the multiplier in it; None stands for what has no value before the game.
+    """
+    watched = WatchedTask(**{each.name: getattr(task, each.name) for each in fields(task)})
+    from_task(watched, **given)
+    return watched.settings
 
 
 def tunes_itself(name: str, settings: Mapping[str, Any]) -> bool:

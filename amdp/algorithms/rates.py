@@ -22,6 +22,7 @@ from amdp.arrays import Floats, require_positive
 from amdp.errors import InvalidInput
 
 ADAPTIVE, THEORY = "adaptive", "theory"  # rates by name
+FIRST = 1.0  # a unit of loss, the most that a step costs
 
 
 @runtime_checkable
@@ -65,7 +66,7 @@ class AdaptiveRate:
     """
 
     range: float  # of the regularizer
-    first: float = 1.0
+    first: float = FIRST
     gaps: float = 0.0  # the running maximum of `total`, at least 0
     total: float = 0.0  # the sum of the gaps so far
 
@@ -86,6 +87,15 @@ class AdaptiveRate:
 def as_rate(rate: "float | Rate") -> Rate:
     """A number as the rate of all rounds; a `Rate` as it is."""
     return rate if isinstance(rate, Rate) else FixedRate(rate)
+
+
+def required_rate(rate: float | str | None) -> float | None:
+    """A fixed rate as a number, None for theory's; a word other than `theory` is refused."""
+    if not isinstance(rate, str):
+        return rate
+    if rate != THEORY:
+        raise InvalidInput(f"{rate!r}; it must be a number, 'adaptive' or 'theory'", "rate")
+    return None
 
 
 def has_numbers(rate: Rate) -> bool:

@@ -37,7 +37,7 @@ from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import COMPILED, ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.rates import (
     ADAPTIVE,
-    THEORY,
+    FIRST,
     AdaptiveRate,
     FixedRate,
     Rate,
@@ -45,6 +45,7 @@ from amdp.algorithms.rates import (
     as_rate,
     from_numbers,
     has_numbers,
+    required_rate,
 )
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies
@@ -250,37 +251,39 @@ def _compiled(domain: Domain) -> CompiledDynamics:
 # --- recipes ----------------------------------------------------------------------------------------------------------
 
 
-def soft_leader(task: Task, *, rate: SoftRate = None, gamma: float = 0.0) -> SoftLeader:
+def soft_leader(task: Task, *, rate: SoftRate = None, gamma: float = 0.0, first: float | None = None) -> SoftLeader:
     """The soft leader with bandit feedback; its rate tunes itself, or is fixed: a number, or `theory`.
 
     Theory's rate is `sqrt(2 ln A / (H (SAK + (H+1)D)))`, regret `sqrt(2 H^3 ln A (SAK + (H+1)D))` [derived].
     """
     estimator = ImplicitExploration(gamma) if gamma else ImportanceWeighting()
-    return SoftLeader(_rate(task, rate, bounds.soft_leader_rate), estimator)
+    return SoftLeader(_rate(task, rate, first, bounds.soft_leader_rate), estimator)
 
 
-def soft_leader_full(task: Task, *, rate: SoftRate = None) -> SoftLeader:
+def soft_leader_full(task: Task, *, rate: SoftRate = None, first: float | None = None) -> SoftLeader:
     """The soft leader with full information; its rate tunes itself, or is fixed: a number, or `theory`.
 
     Theory's rate is `sqrt(2 ln A / (H (K + (H+1)D)))`, regret `sqrt(2 H^3 ln A (K + (H+1)D))` [derived].
     """
-    return SoftLeader(_rate(task, rate, bounds.soft_leader_full_rate), WholeTable())
+    return SoftLeader(_rate(task, rate, first, bounds.soft_leader_full_rate), WholeTable())
 
 
-def adaptive_rate(shape: Shape) -> AdaptiveRate:
+def adaptive_rate(shape: Shape, first: float = FIRST) -> AdaptiveRate:
     """The adaptive rate of the soft leader: the entropy of the actions ranges over `H ln A`."""
     steps, _, actions = shape
-    return AdaptiveRate(steps * log(actions))
+    return AdaptiveRate(steps * log(actions), first)
 
 
-def _rate(task: Task, rate: float | str | None, theory: Callable[[Shape, int, int], float]) -> float | AdaptiveRate:
+def _rate(
+    task: Task, rate: float | str | None, first: float | None, theory: Callable[[Shape, int, int], float]
+) -> float | AdaptiveRate:
     task.episodes("hedge-infinite or mdp-exp3")
     require_soft_sweeps(task.domain)
     if rate is None or rate == ADAPTIVE:
         task.require_no_multiplier()
-        return adaptive_rate(task.domain.shape)
-    if rate == THEORY:
-        return task.multiplier * theory(task.domain.shape, task.rounds, task.total_delay)
-    if isinstance(rate, str):
-        raise InvalidInput(f"{rate!r}; it must be a number, 'adaptive' or 'theory'", "rate")
-    return task.multiplier * rate
+        task.setting("rate", None, ADAPTIVE)
+        return adaptive_rate(task.domain.shape, task.setting("first", first, FIRST))
+    by_hand = required_rate(rate)
+    if first is not None:
+        raise InvalidInput(f"{first}; only an adaptive rate has it", "first")
+    return task.rate(by_hand, theory(task.domain.shape, task.rounds, task.total_delay))

@@ -1,12 +1,13 @@
 """The task that a learner is built for: the policies, the length of the game, its delays, and the solvers to use."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
 
 from amdp.algorithms.base import Learner
 from amdp.algorithms.bounds import RegretBound
 from amdp.algorithms.streams.switching import PolicySwitching
+from amdp.arrays import require_positive
 from amdp.errors import InvalidInput
 from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
 from amdp.model.l1_ball import L1Ball
@@ -14,6 +15,9 @@ from amdp.oracles.base import PlanningOracle
 from amdp.oracles.projection.base import ProjectionOracle
 
 SOLVERS = ("oracle", "projection")  # fields of a task that few learners read
+WATCHED = (*SOLVERS, "total_delay")
+
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,23 @@ class Task:
             return self.projection
         return "l1" if isinstance(self.domain.dynamics, L1Ball) else "newton"
 
+    def setting(self, name: str, given: Value | None, theory: Value) -> Value:
+        """The value of a setting: as it was given by hand, or theory's if that is None."""
+        return theory if given is None else given
+
+    def rate(self, given: float | None, theory: float) -> float:
+        """The learning rate: as it was given by hand, or theory's, times the multiplier, which scales nothing else."""
+        if given is not None:
+            require_positive("rate", given)
+        return self.multiplier * self.setting("rate", given, theory)
+
+    def by_hand(self, theory: Value, rate: float | None, **given: Any) -> Value:
+        """`theory`, a dataclass of parameters with a `rate`, with those that were given by hand in their places."""
+        tuned: Any = theory
+        values = {name: self.setting(name, value, getattr(tuned, name)) for name, value in given.items()}
+        changed: Value = replace(tuned, rate=self.rate(rate, tuned.rate), **values)
+        return changed
+
     def require_no_multiplier(self) -> None:
         """Refuse a multiplier, for a learner whose rate tunes itself."""
         if self.multiplier != 1.0:
@@ -66,23 +87,44 @@ class Task:
 
 
 class WatchedTask(Task):
-    """A task that notes which of its two solvers a recipe reads."""
+    """A task that notes what a recipe reads of its solvers and delays, and the values of its settings."""
 
     def __getattribute__(self, name: str) -> Any:
-        if name in SOLVERS:
+        if name in WATCHED:
             self.__dict__.setdefault("_read", set()).add(name)
         return super().__getattribute__(name)
+
+    def setting(self, name: str, given: Value | None, theory: Value) -> Value:
+        return self._noted(name, super().setting(name, given, theory))
+
+    def rate(self, given: float | None, theory: float) -> float:
+        self.__dict__["_rate_is_theory"] = given is None
+        return self._noted("rate", super().rate(given, theory))
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the learner with their values; the multiplier is in the rate."""
+        return dict(self.__dict__.get("_settings", {}))
+
+    @property
+    def has_rate_without_delay(self) -> bool:
+        """Whether the recipe took the rate that theory gives, and did not look at the total delay for it."""
+        return self.__dict__.get("_rate_is_theory", False) and "total_delay" not in self.__dict__.get("_read", ())
 
     @property
     def read(self) -> set[str]:
         """The solvers that were read."""
-        return set(self.__dict__.get("_read", ()))
+        return set(self.__dict__.get("_read", ())) & set(SOLVERS)
 
     @property
     def unread(self) -> dict[str, Any]:
         """The solvers that were chosen, and that the recipe did not read."""
         values = {name: self.__dict__[name] for name in SOLVERS if name not in self.read}
         return {name: value for name, value in values.items() if value is not None}
+
+    def _noted(self, name: str, value: Value) -> Value:
+        self.__dict__.setdefault("_settings", {})[name] = value
+        return value
 
 
 @dataclass(frozen=True, eq=False)

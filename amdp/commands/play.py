@@ -65,7 +65,7 @@ def play(
         str, typer.Option(help="With --unknown: confidence sets of paper, jin-2020 (UOB-REPS), luo-2021; or l1.")
     ] = "paper",
     radius_scale: Annotated[float, typer.Option(help="With --unknown: factor of the confidence radius.")] = 1.0,
-    multiplier: Annotated[float, typer.Option(help="Factor of the learning rate that theory gives.")] = 1.0,
+    multiplier: Annotated[float, typer.Option(help="Factor of the learning rate, and of nothing else.")] = 1.0,
     projection: Annotated[
         str | None, option(completion.projections, "newton or cvxpy, for learners over occupancy measures.")
     ] = None,
@@ -73,7 +73,9 @@ def play(
         str | None,
         option(completion.oracles, "The oracle that finds the best policy in hindsight; dp, or auto with --steps."),
     ] = None,
-    given: Annotated[list[str] | None, typer.Option("--set", help="KEY=VALUE for the learner; repeatable.")] = None,
+    given: Annotated[
+        list[str] | None, typer.Option("--set", help="KEY=VALUE for the learner: see `amdp learners NAME`; repeatable.")
+    ] = None,
     world: WorldSettings = None,
     record: Annotated[Path | None, typer.Option(help="Write JSON lines: the settings, then each round.")] = None,
     as_json: AsJson = False,

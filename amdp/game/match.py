@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from amdp import registry
 from amdp.algorithms.base import Learner
+from amdp.algorithms.doubling import UnknownDelay
 from amdp.algorithms.estimators.feedback import Feedback
 from amdp.algorithms.ftpl.adaptive import AdaptiveFtpl
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
@@ -108,6 +109,18 @@ class Match:
         return self.epochs.unproved or f"stated for the whole stream, not for {rounds} of its epochs"
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of a learner by name with their values, theory's where none were given; see `amdp.settings`."""
+        return {} if self.task is None else self.task.settings
+
+    @property
+    def tuned_without_delay(self) -> bool:
+        """Whether feedback is delayed, and the learner by name has theory's rate for feedback that comes at once."""
+        if self.task is None or isinstance(self.learner, UnknownDelay):  # which guesses the delay
+            return False
+        return self.game.total_delay > 0 and self.task.has_rate_without_delay
+
+    @property
     def parameters(self) -> dict[str, float | int]:
         """Learning rate if it is fixed, limit of the resampling trials, and exploration, where the learner has them."""
         perturbation, estimator = (getattr(self.learner, part, None) for part in ("perturbation", "estimator"))
@@ -129,7 +142,8 @@ class Match:
             "rounds": self.rounds,
             "told": FEEDBACK_NAMES.get(self.played.feedback, self.played.feedback.__name__),
         }
-        return facts | ({"epoch": self.epoch} if self.epoch else {}) | self.parameters
+        marks = {"tuned_without_delay": True} if self.tuned_without_delay else {}
+        return facts | ({"epoch": self.epoch} if self.epoch else {}) | self.parameters | marks
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -252,13 +266,14 @@ def play(
     oracle, projection
         The solvers of a learner by name; by default the fastest exact ones.
     multiplier
-        Scales the learning rate that theory gives.
+        Scales the learning rate, theory's or one that is set, and nothing else.
     checkpoints
         About how many, evenly spaced in the logarithm of the rounds, or the rounds themselves.
     progress
         Whether to show a progress bar; None: in a terminal.
     settings
-        Further settings of the learner: `amdp learners` lists them.
+        Further settings of the learner, such as `rate` or `gamma`: `amdp.settings` has those of a learner in a game
+        with their values, `amdp learners NAME` explains them.
     """
     match = enter(game, learner, oracle=oracle, projection=projection, multiplier=multiplier, **settings).require_used()
     if isinstance(checkpoints, int | np.integer):
@@ -269,6 +284,14 @@ def play(
     shown = sys.stderr.isatty() if progress is None else progress
     regret = match.measure(_with_bar(played, match.rounds, name) if shown else played, checkpoints)
     return Run(**vars(regret), match=match, learner=name, seed=seed)
+
+
+def settings(game: Game, learner: str, *, multiplier: float = 1.0, **given: Any) -> dict[str, Any]:
+    """The settings of a learner by name, with the values that it plays the game with: theory's where none are given.
+
+    The multiplier is in the rate. None stands for what has no value before the game, such as a limit that grows.
+    """
+    return enter(game, learner, multiplier=multiplier, **given).settings
 
 
 def rounds(game: Game, learner: Player, seed: int = 1, **settings: Any) -> Iterator[Round]:

@@ -86,6 +86,11 @@ class Series:
         return record.used.get("told") or record.settings.game.feedback
 
     @property
+    def tuned_without_delay(self) -> bool:
+        """Whether feedback was delayed, and the rate is what theory gives without delay."""
+        return bool(self.records[0].used.get("tuned_without_delay"))
+
+    @property
     def final(self) -> Floats:
         """The final regret of each run `[i]`."""
         return self.low[:, -1]

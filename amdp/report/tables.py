@@ -29,6 +29,7 @@ from amdp.report.statistics import (
 NONE = "\N{EN DASH}"
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
+UNTOLD = "\N{DAGGER}"  # the rate does not know of the delays
 MILLISECONDS = 1000.0  # of a second
 MAX_DIGITS = 4  # of a number with an interval
 TUNED_AS_THEORY = "tuned = theory"  # the same runs
@@ -60,6 +61,8 @@ def final(contest: Contest, look: Look) -> Table:
         f"with a {MeanBand().interval}; none below {FEWEST_RUNS} seeds, or where the regret, also of resampled seeds, "
         "is not positive. Told: the losses of the visited pairs (bandit), or all (full information)."
     )
+    if any(series.tuned_without_delay for series in contest.series):
+        note += f" {UNTOLD}: theory's rate for feedback that comes at once, as the learner has none for delays."
     table = (columns, *rows)
     if not open_ended:
         table = tuple((*row[:2], *row[3:]) for row in table)
@@ -71,7 +74,8 @@ def _final(series: Series, contest: Contest, look: Look) -> tuple[str, ...]:
     exponent = fitted_exponent(series.played, series.low, MeanBand(), resampling())
     high, bound = float(series.high[:, -1].mean()), float(series.bound[:, -1].mean())
     numbers = (interval(regret), number(high), number(bound), interval(exponent), str(len(series.seeds)))
-    return (series.name, *numbers, FEEDBACK[series.feedback], tuning(series, contest))
+    mark = f" {UNTOLD}" if series.tuned_without_delay else ""
+    return (series.name, *numbers, FEEDBACK[series.feedback], tuning(series, contest) + mark)
 
 
 def comparisons(contest: Contest) -> Iterator[Table]:

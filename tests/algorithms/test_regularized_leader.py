@@ -91,7 +91,7 @@ def test_the_tuned_rate_is_that_of_the_formula() -> None:
     learner = delayed_uob_ftrl(Task(box, 1000, 200, multiplier=2.0))
     assert learner.rate == pytest.approx(2 * sqrt(log(18 * 1000) / (6 * 1000 + 3 * 36 * 200)))
     assert isinstance(learner.rate, float)
-    assert learner.estimator == ImplicitExploration(learner.rate)
+    assert learner.estimator == ImplicitExploration(learner.rate / 2)  # the multiplier scales the rate alone
 
 
 def test_over_a_kernel_the_bound_is_that_of_mirror_descent() -> None:

@@ -225,6 +225,16 @@ def test_the_same_runs_are_compared_once(theory_chosen: StoredRuns) -> None:
     assert max(float(row[5]) for row in table.rows) == 6 * 2 / 2**5
 
 
+def test_rates_that_do_not_know_of_the_delay_are_marked_and_explained(duel: StoredRuns) -> None:
+    told, untold = played("swim", "ftpl"), played("swim", "o-reps")
+    untold = [(one, replace(record, used={**record.used, "tuned_without_delay": True})) for one, record in untold]
+    plans, records = split(told + untold)
+    table = final(gathered(Asked(plans), records).contests[0], Look())
+    assert [row[-1] for row in table.rows] == ["theory", "theory \N{DAGGER}"]
+    assert "\N{DAGGER}: theory's rate for feedback that comes at once" in table.note
+    assert "\N{DAGGER}" not in final(duel.contests[0], Look()).note
+
+
 def test_a_tuned_learner_that_is_theorys_is_told_so(theory_chosen: StoredRuns) -> None:
     contest = theory_chosen.contests[0]
     rows = rows_of(final(contest, Look()))

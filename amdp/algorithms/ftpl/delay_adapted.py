@@ -15,6 +15,7 @@ from amdp.algorithms.estimators.base import added
 from amdp.algorithms.estimators.feedback import Bandit, Weights
 from amdp.algorithms.estimators.resampling import SharedResampling, require_limit
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, PerturbedLeader
+from amdp.algorithms.ftpl.recipes import theorem_settings
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats
 from amdp.model.domains import Domain
@@ -91,8 +92,7 @@ class DelayAdaptedFtpl(Ftpl):
 
 def ftpl_delay_adapted(task: Task, *, rate: float | None = None, limit: int | None = None) -> Learner[Any]:
     """FTPL with delay-adapted estimates: trials made again at arrival, the smaller count weighs. No bound is known."""
-    settings: dict[str, Any] = {"oracle": task.planning_oracle, "multiplier": task.multiplier}
-    settings |= {"rate": rate, "limit": limit, "resampling": SharedResampling}
-    tuned = DelayAdaptedFtpl.tuned(task.domain, task.rounds, task.total_delay, **settings)
+    settings = theorem_settings(task, rate, limit)
+    tuned = DelayAdaptedFtpl.tuned(task.domain, task.rounds, resampling=SharedResampling, **settings)
     assert isinstance(tuned.estimator, SharedResampling)
     return replace(tuned, estimator=DelayAdaptedResampling(tuned.estimator.limit))

@@ -1,5 +1,6 @@
 """Follow the perturbed leader by short name, tuned for a task."""
 
+from dataclasses import replace
 from typing import Any, Literal
 
 from amdp.algorithms.base import Learner
@@ -10,10 +11,16 @@ from amdp.algorithms.estimators.resampling import (
     SharedResampling,
     SharedScaledResampling,
 )
-from amdp.algorithms.ftpl.adaptive import AdaptiveFtpl
+from amdp.algorithms.ftpl.adaptive import GAP_PLANS, AdaptiveFtpl
 from amdp.algorithms.ftpl.perturbations import Exponential, Gaussian, Gumbel, Laplace, Perturbation
-from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl, follow_the_perturbed_leader
-from amdp.algorithms.rates import ADAPTIVE, THEORY
+from amdp.algorithms.ftpl.perturbed_leader import (
+    Ftpl,
+    LiteralFtpl,
+    follow_the_perturbed_leader,
+    laplace_rate,
+    resampling_limit,
+)
+from amdp.algorithms.rates import ADAPTIVE, FIRST, required_rate
 from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
 
@@ -52,24 +59,34 @@ def ftpl_scaled_per_step(
     return _ftpl(ScaledResampling, task, rate, limit, perturbation)
 
 
-def ftpl_adaptive(task: Task, *, limit: int | None = None) -> Learner[Any]:
+def ftpl_adaptive(
+    task: Task, *, limit: int | None = None, first: float = FIRST, plans: int = GAP_PLANS
+) -> Learner[Any]:
     """FTPL with scaled trials and a rate that tunes itself: nothing to choose, not even the number of rounds."""
-    return _ftpl(SharedScaledResampling, task, ADAPTIVE, limit, "laplace")
+    task.episodes("ftpl-infinite")
+    theory = _adaptive(SharedScaledResampling, task, limit)
+    return replace(theory, rate=replace(theory.rate, first=first), plans=plans)
 
 
-def ftpl_literal(task: Task) -> Learner[Any]:
+def ftpl_literal(task: Task, *, rate: float | None = None, limit: int | None = None) -> Learner[Any]:
     """The pseudo-code to the letter: noise drawn once. Its regret is linear; it is here to show that."""
-    settings: dict[str, Any] = {"oracle": task.planning_oracle, "multiplier": task.multiplier}
-    return LiteralFtpl.tuned(task.domain, task.rounds, task.total_delay, **settings)
+    return LiteralFtpl.tuned(task.domain, task.rounds, **theorem_settings(task, rate, limit))
 
 
-def fpl(task: Task) -> Learner[Any]:
+def fpl(task: Task, *, rate: float | None = None) -> Learner[Any]:
     """Full information: FPL of Wang and Dong over a kernel, FPOP of Neu et al. over a box.
 
     A delay counts like more rounds, as it does for FTPL [derived].
     """
-    longer = task.rounds + task.total_delay
-    return follow_the_perturbed_leader(task.domain, longer, oracle=task.planning_oracle, multiplier=task.multiplier)
+    theory = follow_the_perturbed_leader(task.domain, task.rounds + task.total_delay, oracle=task.planning_oracle)
+    return replace(theory, perturbation=task.by_hand(theory.perturbation, rate))
+
+
+def theorem_settings(task: Task, rate: float | None, limit: int | None) -> dict[str, Any]:
+    """Oracle, rate and limit for `Ftpl.tuned`: as they were given by hand, or as the theorems say."""
+    theory = laplace_rate(task.domain, task.rounds, task.total_delay)
+    trials = task.setting("limit", limit, resampling_limit(task.domain, task.rounds))
+    return {"oracle": task.planning_oracle, "rate": task.rate(rate, theory), "limit": trials}
 
 
 def _ftpl(
@@ -78,19 +95,14 @@ def _ftpl(
     task.episodes("ftpl-infinite")
     noise = _noise(perturbation)
     if rate == ADAPTIVE:
-        return _adaptive(resampling, task, limit, perturbation)
-    if isinstance(rate, str):
-        if rate != THEORY:
-            raise InvalidInput(f"{rate!r}; it must be a number, 'adaptive' or 'theory'", "rate")
-        rate = None
-    settings: dict[str, Any] = {"oracle": task.planning_oracle, "multiplier": task.multiplier}
-    settings |= {"resampling": resampling, "rate": rate, "limit": limit, "perturbation": noise}
-    return Ftpl.tuned(task.domain, task.rounds, task.total_delay, **settings)
+        if noise is not Laplace:
+            raise InvalidInput(f"{perturbation!r}; an adaptive rate is derived for 'laplace' only", "perturbation")
+        return _adaptive(resampling, task, limit)
+    settings = theorem_settings(task, required_rate(rate), limit)
+    return Ftpl.tuned(task.domain, task.rounds, resampling=resampling, perturbation=noise, **settings)
 
 
-def _adaptive(resampling: type[Resampling], task: Task, limit: int | None, perturbation: str) -> AdaptiveFtpl:
-    if NOISES[perturbation] is not Laplace:
-        raise InvalidInput(f"{perturbation!r}; an adaptive rate is derived for 'laplace' only", "perturbation")
+def _adaptive(resampling: type[Resampling], task: Task, limit: int | None) -> AdaptiveFtpl:
     task.require_no_multiplier()
     return AdaptiveFtpl.tuned_by_itself(task.domain, resampling, oracle=task.planning_oracle, limit=limit)
 

@@ -12,7 +12,7 @@ from amdp.algorithms.bounds import require_delay, require_rounds
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.occupancy.measures import MirrorDescent, RegularizedLeader, entropy, when_doubled
-from amdp.algorithms.rates import AdaptiveRate
+from amdp.algorithms.rates import FIRST, AdaptiveRate
 from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
 from amdp.model.l1_ball import L1Ball
@@ -22,27 +22,27 @@ from amdp.oracles.base import describe
 from amdp.oracles.projection.base import bind_projection
 
 
-def o_reps(task: Task) -> MirrorDescent:
+def o_reps(task: Task, *, rate: float | None = None) -> MirrorDescent:
     """Mirror descent over a kernel, bandit feedback: O-REPS of Zimin and Neu, tuned without delay.
 
     Rate `sqrt(ln(SA) / (SAK))` [derived], regret `2 H sqrt(SAK ln SA)` [confirmed].
     """
     _, states, actions = _known(task)
-    rate = task.multiplier * sqrt(log(states * actions) / (states * actions * require_rounds(task.rounds)))
-    return MirrorDescent(rate, ImportanceWeighting(), task.projection_oracle)
+    theory = sqrt(log(states * actions) / (states * actions * require_rounds(task.rounds)))
+    return MirrorDescent(task.rate(rate, theory), ImportanceWeighting(), task.projection_oracle)
 
 
-def o_reps_full(task: Task) -> MirrorDescent:
+def o_reps_full(task: Task, *, rate: float | None = None) -> MirrorDescent:
     """Mirror descent over a kernel, full information: O-REPS of Zimin and Neu, tuned without delay.
 
     Rate `sqrt(ln(SA) / K)` [derived], regret `2 H sqrt(K ln SA)` [confirmed].
     """
     _, states, actions = _known(task)
-    rate = task.multiplier * sqrt(log(states * actions) / require_rounds(task.rounds))
-    return MirrorDescent(rate, WholeTable(), task.projection_oracle)
+    theory = sqrt(log(states * actions) / require_rounds(task.rounds))
+    return MirrorDescent(task.rate(rate, theory), WholeTable(), task.projection_oracle)
 
 
-def o_reps_adaptive(task: Task) -> RegularizedLeader:
+def o_reps_adaptive(task: Task, *, first: float = FIRST) -> RegularizedLeader:
     """The regularized leader on occupancy measures, bandit feedback; its rate tunes itself, and needs no horizon.
 
     The range of the regularizer `sum q ln q` is that from its least value, which one projection finds, to 0: at most
@@ -53,10 +53,14 @@ def o_reps_adaptive(task: Task) -> RegularizedLeader:
     task.require_no_multiplier()
     projector = bind_projection(task.projection_oracle, task.domain)
     flattest = projector.project(np.zeros(projector.point_shape))
-    return RegularizedLeader(AdaptiveRate(max(0.0, entropy(flattest))), ImportanceWeighting(), task.projection_oracle)
+    return RegularizedLeader(
+        AdaptiveRate(max(0.0, entropy(flattest)), first), ImportanceWeighting(), task.projection_oracle
+    )
 
 
-def uob_reps(task: Task, *, delta: float | None = None) -> MirrorDescent:
+def uob_reps(
+    task: Task, *, rate: float | None = None, gamma: float | None = None, delta: float | None = None
+) -> MirrorDescent:
     """Mirror descent over a box, bandit feedback: UOB-REPS of Jin et al. (2020), tuned without delay.
 
     Rate and gamma `sqrt(ln(H^2 SA / delta) / (SAK))` [from memory], `delta = 1/K` [derived]. Estimator and epochs are
@@ -64,11 +68,11 @@ def uob_reps(task: Task, *, delta: float | None = None) -> MirrorDescent:
     """
     steps, states, actions = task.episodes().shape
     doubt = log(steps**2 * states * actions / _chance_of_failure(task, delta))
-    rate = task.multiplier * sqrt(doubt / (states * actions * task.rounds))
-    return MirrorDescent(rate, ImplicitExploration(rate), task.projection_oracle, when_doubled)
+    rate, gamma = _alike(task, rate, gamma, sqrt(doubt / (states * actions * task.rounds)))
+    return MirrorDescent(rate, ImplicitExploration(gamma), task.projection_oracle, when_doubled)
 
 
-def uc_o_reps(task: Task) -> MirrorDescent:
+def uc_o_reps(task: Task, *, rate: float | None = None) -> MirrorDescent:
     """Mirror descent over an L1 ball, full information: UC-O-REPS of Rosenberg and Mansour, tuned without delay.
 
     Rate `sqrt(ln(S^2 A) / K)` [derived]; its sets are [from memory].
@@ -78,20 +82,22 @@ def uc_o_reps(task: Task) -> MirrorDescent:
             f"{task.learner} plays over an L1 ball: use Game(..., unknown=True, radius='l1'); "
             "over a box there is uc-o-reps-bernstein"
         )
-    return uc_o_reps_bernstein(task)
+    return uc_o_reps_bernstein(task, rate=rate)
 
 
-def uc_o_reps_bernstein(task: Task) -> MirrorDescent:
+def uc_o_reps_bernstein(task: Task, *, rate: float | None = None) -> MirrorDescent:
     """Mirror descent over a box, full information: UC-O-REPS with a Bernstein box, tuned without delay.
 
     The order of its regret is that of the L1 form [derived].
     """
     _, states, actions = task.episodes().shape
-    rate = task.multiplier * sqrt(log(states**2 * actions) / require_rounds(task.rounds))
-    return MirrorDescent(rate, WholeTable(), task.projection_oracle, when_doubled)
+    theory = sqrt(log(states**2 * actions) / require_rounds(task.rounds))
+    return MirrorDescent(task.rate(rate, theory), WholeTable(), task.projection_oracle, when_doubled)
 
 
-def delayed_uob_reps(task: Task, *, delta: float | None = None) -> MirrorDescent:
+def delayed_uob_reps(
+    task: Task, *, rate: float | None = None, gamma: float | None = None, delta: float | None = None
+) -> MirrorDescent:
     """Mirror descent over a box with delay-adapted estimates: Delayed UOB-REPS of Jin et al. (2022).
 
     Rate and gamma `sqrt(ln(HSA / delta) / max(SAK, sqrt(HSA) D))` [derived].
@@ -99,11 +105,13 @@ def delayed_uob_reps(task: Task, *, delta: float | None = None) -> MirrorDescent
     steps, states, actions = task.episodes().shape
     doubt = log(steps * states * actions / _chance_of_failure(task, delta))
     waited = sqrt(steps * states * actions) * require_delay(task.total_delay)
-    rate = task.multiplier * sqrt(doubt / max(states * actions * task.rounds, waited))
-    return MirrorDescent(rate, DelayAdapted(rate), task.projection_oracle)
+    rate, gamma = _alike(task, rate, gamma, sqrt(doubt / max(states * actions * task.rounds, waited)))
+    return MirrorDescent(rate, DelayAdapted(gamma), task.projection_oracle)
 
 
-def delayed_uob_ftrl(task: Task, *, delta: float | None = None) -> RegularizedLeader:
+def delayed_uob_ftrl(
+    task: Task, *, rate: float | None = None, gamma: float | None = None, delta: float | None = None
+) -> RegularizedLeader:
     """The regularized leader over a box: Delayed UOB-FTRL of Jin et al. (2022).
 
     Rate and gamma `sqrt(ln(HSA / delta) / (SAK + H (SA)^2 D))` [derived].
@@ -112,8 +120,8 @@ def delayed_uob_ftrl(task: Task, *, delta: float | None = None) -> RegularizedLe
     pairs = states * actions
     doubt = log(steps * pairs / _chance_of_failure(task, delta))
     waited = steps * pairs**2 * require_delay(task.total_delay)
-    rate = task.multiplier * sqrt(doubt / (pairs * task.rounds + waited))
-    return RegularizedLeader(rate, ImplicitExploration(rate), task.projection_oracle)
+    rate, gamma = _alike(task, rate, gamma, sqrt(doubt / (pairs * task.rounds + waited)))
+    return RegularizedLeader(rate, ImplicitExploration(gamma), task.projection_oracle)
 
 
 def _known(task: Task) -> Shape:
@@ -125,9 +133,14 @@ def _known(task: Task) -> Shape:
     return domain.shape
 
 
+def _alike(task: Task, rate: float | None, gamma: float | None, theory: float) -> tuple[float, float]:
+    """Rate and gamma, for which theory has the same value; the multiplier scales the rate alone."""
+    return task.rate(rate, theory), task.setting("gamma", gamma, theory)
+
+
 def _chance_of_failure(task: Task, delta: float | None) -> float:
     """The chance `delta` that a confidence set fails; `1 / K` if it is None."""
-    chance = 1.0 / require_rounds(task.rounds) if delta is None else delta
+    chance = task.setting("delta", delta, 1.0 / require_rounds(task.rounds))
     if not 0.0 < chance <= 1.0:
         raise InvalidInput(f"{chance}; it must be above 0 and at most 1", "delta")
     return chance

@@ -126,13 +126,17 @@ class DilatedBonus:
 
     `u` and `w` are the greatest and the least chance of a pair. The recursion and the sign in words agree with
     public code [confirmed]; the code itself adds `B` where its own text subtracts it. With delayed feedback, which the
-    source does not treat, the bonus of a round comes with its losses.
+    source does not treat, the bonus of a round comes with its losses. `B` is scaled by the factor `bonus`, 1 in the
+    source; other factors have no compiled form.
     """
 
     gamma: float
+    bonus: float = 1.0
 
     def __post_init__(self) -> None:
         require_gamma(self.gamma)
+        if not 0.0 <= self.bonus < np.inf:
+            raise InvalidInput(f"{self.bonus}; it must be finite and not negative", "bonus")
 
     @property
     def estimator(self) -> Estimator:
@@ -152,7 +156,7 @@ class DilatedBonus:
         return bonus
 
     def scores(self, estimate: Floats, kept: Floats, dynamics: Dynamics) -> Floats:
-        return estimate - kept
+        return estimate - self.bonus * kept
 
 
 def visit_bounds(played: PlayedPolicy) -> tuple[Floats, Floats]:
@@ -291,8 +295,9 @@ class PolicyOptimization:
         if not isinstance(domain, MarkovPolicies) or not is_compiled(domain):
             return None
         evaluates = type(self.critic) is Evaluation and type(self.estimator) in COMPILED
+        has_bonus = type(self.critic) is DilatedBonus and self.critic.bonus == 1.0
         if isinstance(domain.dynamics, SingleKernel):
-            return PolicyBlocks(self) if evaluates or type(self.critic) is DilatedBonus else None
+            return PolicyBlocks(self) if evaluates or has_bonus else None
         return PolicyBlocks(self) if evaluates and self.refresh is every_round else None
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | None:

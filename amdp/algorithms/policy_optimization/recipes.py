@@ -19,7 +19,7 @@ from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import describe
 
 
-def pomd(task: Task) -> PolicyOptimization:
+def pomd(task: Task, *, rate: float | None = None, gamma: float | None = None) -> PolicyOptimization:
     """Policy optimization over a box, bandit feedback: optimistic POMD of Shani et al. (2020), tuned without delay.
 
     Rate `1 / (H K^(2/3))`, gamma `1 / (sqrt(A) K^(1/3))` [from memory]; regret `H^2 S sqrt(A) K^(2/3)` [confirmed],
@@ -27,23 +27,26 @@ def pomd(task: Task) -> PolicyOptimization:
     """
     steps, _, actions = _episodes(task)
     third = task.rounds ** (1 / 3)
-    gamma = 1.0 / (sqrt(actions) * third)
-    return PolicyOptimization(task.multiplier * (1.0 / (steps * third**2)), Evaluation(ImplicitExploration(gamma)))
+    gamma = task.setting("gamma", gamma, 1.0 / (sqrt(actions) * third))
+    return PolicyOptimization(task.rate(rate, 1.0 / (steps * third**2)), Evaluation(ImplicitExploration(gamma)))
 
 
-def dilated_bonus(task: Task) -> PolicyOptimization:
+def dilated_bonus(
+    task: Task, *, rate: float | None = None, gamma: float | None = None, bonus: float = 1.0
+) -> PolicyOptimization:
     """Policy optimization with dilated bonuses, bandit feedback: Luo, Wei and Lee (2021), tuned without delay.
 
     Rate `min(1 / (24 H^3), 1 / (H sqrt(SAK)))` [confirmed by public code, whose slip `1/24*H**3` is mended], gamma
-    `2 rate H` [confirmed too]; the multiplier scales both. Its radius is `Radius.luo_2021`; the domain says which.
+    `2 H` times theory's rate [confirmed too]. `bonus` scales the bonuses. Its radius is `Radius.luo_2021`; the domain
+    says which.
     """
     steps, states, actions = _episodes(task)
-    tuned = min(1.0 / (24.0 * steps**3), 1.0 / (steps * sqrt(states * actions * task.rounds)))
-    rate = task.multiplier * tuned
-    return PolicyOptimization(rate, DilatedBonus(2.0 * rate * steps), when_doubled)
+    theory = min(1.0 / (24.0 * steps**3), 1.0 / (steps * sqrt(states * actions * task.rounds)))
+    gamma = task.setting("gamma", gamma, 2.0 * theory * steps)
+    return PolicyOptimization(task.rate(rate, theory), DilatedBonus(gamma, bonus), when_doubled)
 
 
-def delayed_oppo(task: Task) -> PolicyOptimization:
+def delayed_oppo(task: Task, *, rate: float | None = None, gamma: float | None = None) -> PolicyOptimization:
     """Policy optimization over a box, delayed bandit feedback: Delayed OPPO of Lancewicki et al. (2022).
 
     Gamma `min(1, (H sqrt(K+D) / (SAK))^(2/3))`, rate `sqrt(gamma ln A / (H^2 (K+D)))`: they balance
@@ -51,32 +54,32 @@ def delayed_oppo(task: Task) -> PolicyOptimization:
     """
     steps, states, actions = _episodes(task)
     longer = task.rounds + require_delay(task.total_delay)
-    gamma = min(1.0, (steps * sqrt(longer) / (states * actions * task.rounds)) ** (2 / 3))
-    return PolicyOptimization(
-        task.multiplier * (sqrt(gamma) * _oppo_rate(task)), Evaluation(ImplicitExploration(gamma))
-    )
+    theory = min(1.0, (steps * sqrt(longer) / (states * actions * task.rounds)) ** (2 / 3))
+    gamma = task.setting("gamma", gamma, theory)
+    return PolicyOptimization(task.rate(rate, sqrt(theory) * _oppo_rate(task)), Evaluation(ImplicitExploration(gamma)))
 
 
-def delayed_oppo_full(task: Task) -> PolicyOptimization:
+def delayed_oppo_full(task: Task, *, rate: float | None = None) -> PolicyOptimization:
     """Policy optimization over a box, delayed full information: Delayed OPPO of Lancewicki et al. (2022).
 
     Rate `sqrt(ln A / (H^2 (K + D)))`: balances `H ln A / rate + rate H^3 (K + D)` [derived].
     """
-    return PolicyOptimization(task.multiplier * _oppo_rate(task), Evaluation(WholeTable()))
+    return PolicyOptimization(task.rate(rate, _oppo_rate(task)), Evaluation(WholeTable()))
 
 
-def o_ssp(task: Task) -> PolicyOptimization:
+def o_ssp(task: Task, *, rate: float | None = None, exploration: float | None = None) -> PolicyOptimization:
     """Policy optimization over a kernel, bandit feedback: O-SSP of Neu et al. (2010), tuned without delay.
 
-    Rate `sqrt(alpha ln A / (H^2 AK))`, exploration `rate HA / alpha`: no estimate moves a weight by more than a factor
-    `e` [derived]. The rate, scaled by the multiplier, is at most what keeps the exploration at one half. `alpha` is the
-    least chance that any policy is at a step and state that can be reached; where it is 0, the learner is refused.
+    Rate `sqrt(alpha ln A / (H^2 AK))`, but at most what keeps the exploration, `HA / alpha` times that rate, at one
+    half: then no estimate moves a weight by more than a factor `e` [derived]. A multiplier, or a rate by hand, leaves
+    the exploration as it is; the bound holds for any rate. `alpha` is the least chance that any policy is at a step and
+    state that can be reached; where it is 0, the learner is refused.
     """
     (steps, _, actions), least = _episodes(task), _sure_visits(task)
-    wanted = task.multiplier * sqrt(least * log(actions) / (steps**2 * actions * task.rounds))
-    rate = min(wanted, MOST_EXPLORATION * least / (steps * actions))
-    exploration = min(MOST_EXPLORATION, rate * steps * actions / least)
-    return PolicyOptimization(rate, Evaluation(ImportanceWeighting()), exploration=exploration)
+    wanted = sqrt(least * log(actions) / (steps**2 * actions * task.rounds))
+    theory = min(wanted, MOST_EXPLORATION * least / (steps * actions))
+    share = task.setting("exploration", exploration, min(MOST_EXPLORATION, theory * steps * actions / least))
+    return PolicyOptimization(task.rate(rate, theory), Evaluation(ImportanceWeighting()), exploration=share)
 
 
 def _episodes(task: Task) -> Shape:

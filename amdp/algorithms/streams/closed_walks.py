@@ -79,11 +79,14 @@ class WalkingLeader(StepLearner[LeadingWalk]):
         require_noise_rate(self.rate)
 
     @classmethod
-    def tuned(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
-        """Rate `sqrt(S (1 + ln S^2 A) / (T (1 + d)))`: balances the bound [derived]."""
+    def tuned(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0, longest: int | None = None) -> Self:
+        """Rate `sqrt(S (1 + ln S^2 A) / (T (1 + d)))`: balances the bound [derived].
+
+        With walks of at most `longest` pairs there are fewer noises, and `S` is `longest`.
+        """
         graph = certain_moves(domain)
-        noise = graph.states * (1.0 + log(_numbers(graph, graph.closing())))
-        return cls(multiplier * sqrt(noise / (require_rounds(rounds) * (1 + graph.critical))))
+        noise = (longest or graph.states) * (1.0 + log(_numbers(graph, graph.closing(longest))))
+        return cls(multiplier * sqrt(noise / (require_rounds(rounds) * (1 + graph.critical))), longest)
 
     def start(self, domain: Domain, rng: np.random.Generator) -> LeadingWalk:
         graph, known = certain_moves(domain), stationary(domain)
@@ -125,6 +128,6 @@ def _numbers(graph: WalkGraph, closing: Closing) -> int:
     return len(closing.lengths) * graph.following.size
 
 
-def ct_deterministic(task: Task) -> WalkingLeader:
+def ct_deterministic(task: Task, *, rate: float | None = None, longest: int | None = None) -> WalkingLeader:
     """Full information, certain moves: the perturbed leader over closed walks, after Chandrasekaran and Tewari."""
-    return WalkingLeader.tuned(task.stream(), task.rounds, multiplier=task.multiplier)
+    return task.by_hand(WalkingLeader.tuned(task.stream(), task.rounds, longest=longest), rate)

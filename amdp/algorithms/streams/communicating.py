@@ -15,7 +15,7 @@ import numpy as np
 
 from amdp import kernels
 from amdp.algorithms.hedge import MOST_POLICIES, count_policies, list_policies
-from amdp.algorithms.streams.entering import LeaderScheme, SwitchingLeader, leading_policy
+from amdp.algorithms.streams.entering import LeaderScheme, SwitchingLeader, leading_policy, switching_leader
 from amdp.algorithms.streams.steps import RandomKey
 from amdp.algorithms.task import Task
 from amdp.arrays import Actions, Floats, one_hot
@@ -145,13 +145,11 @@ class StartNoise(LeaderScheme):
         return (domain.shape[1] - 1) / start_mass(domain)
 
 
-def ct_communicating(task: Task) -> SwitchingLeader:
+def ct_communicating(task: Task, *, rate: float | None = None) -> SwitchingLeader:
     """Full information, few policies: noise for each of them, after Chandrasekaran and Tewari."""
-    return SwitchingLeader.tuned(EveryPolicy, task.stream(), task.rounds, multiplier=task.multiplier)
+    return switching_leader(EveryPolicy, task, rate)
 
 
-def ct_oracle(task: Task) -> SwitchingLeader:
+def ct_oracle(task: Task, *, rate: float | None = None) -> SwitchingLeader:
     """Full information, a start with mass everywhere: a planning oracle, after Chandrasekaran and Tewari."""
-    return SwitchingLeader.tuned(
-        StartNoise, task.stream(), task.rounds, multiplier=task.multiplier, oracle=task.planning_oracle
-    )
+    return switching_leader(StartNoise, task, rate, oracle=task.planning_oracle)

@@ -191,6 +191,12 @@ def _log_walks(states: int, actions: int) -> float:
     return 2.0 * log(states) + states * log(actions)
 
 
-def dekel_hazan(task: Task) -> DekelHazan:
+def dekel_hazan(
+    task: Task, *, rate: float | None = None, block: int | None = None, longest: int | None = None
+) -> DekelHazan:
     """Bandit feedback, certain moves: exponential weights over closed walks, a reconstruction of Dekel and Hazan."""
-    return DekelHazan.tuned(task.stream(), task.rounds, multiplier=task.multiplier)
+    if block is not None:
+        require_whole("block", block, 1)
+    domain = task.stream()
+    certain_moves(domain).closing(longest)  # refuses what is no length of a walk
+    return task.by_hand(DekelHazan.tuned(domain, task.rounds, block=block), rate, block=block, longest=longest)

@@ -27,6 +27,7 @@ from amdp.algorithms.streams.steps import (
     whole_table,
 )
 from amdp.algorithms.streams.switching import PolicySwitching
+from amdp.algorithms.task import Task
 from amdp.arrays import Actions, Floats, one_hot
 from amdp.model.chains import chains, laws, rows_of
 from amdp.model.domains import Domain, StationaryPolicies
@@ -226,3 +227,9 @@ class SwitchingLeader(StepLearner[Follower]):
         entrance = float(ways.entry.kernel.shape[1] < known.shape[1])
         penalty = self.scheme.noise(known, rounds) / self.scheme.rate
         return StreamBound(penalty, changes, changes * ways.entry.expected_length, entrance)
+
+
+def switching_leader(kind: type[LeaderScheme], task: Task, rate: float | None, **settings: Any) -> SwitchingLeader:
+    """The leader of a scheme for a task, at the rate that balances its bound or at one that was given by hand."""
+    theory = SwitchingLeader.tuned(kind, task.stream(), task.rounds, **settings)
+    return replace(theory, scheme=task.by_hand(theory.scheme, rate))

@@ -29,7 +29,7 @@ from amdp.algorithms.estimators.resampling import (
 from amdp.algorithms.estimators.trials import StationaryTrials
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
-from amdp.algorithms.hedge import Hedge
+from amdp.algorithms.hedge import MOST_POLICIES, Hedge, listing_at_most
 from amdp.algorithms.streams.switching import Epoch, PolicySwitching, RenewedSwitching
 from amdp.algorithms.task import EpochSetup, Task
 from amdp.arrays import require_whole
@@ -352,45 +352,101 @@ Tuned = TypeVar("Tuned", FtplTuning, HedgeTuning)
 # --- recipes ----------------------------------------------------------------------------------------------------------
 
 
-def ftpl_infinite(task: Task, *, epochs: int | None = None, theorem: bool = False, exact: bool = False) -> EpochSetup:
+def ftpl_infinite(
+    task: Task,
+    *,
+    rate: float | None = None,
+    limit: int | None = None,
+    epochs: int | None = None,
+    window: int | None = None,
+    theorem: bool = False,
+    exact: bool = False,
+) -> EpochSetup:
     """FTPL over stationary policies in epochs; a policy that stays is followed on, for which no bound is proved."""
-    tuning = _tuning(FtplTuning, task, PolicySwitching, epochs, theorem)
+    _refuse_window_if(exact, window)
+    tuning = _tuning(FtplTuning, task, PolicySwitching, epochs, theorem, rate, limit=limit, window=window)
     learner = tuning.exact_learner(task.planning_oracle) if exact else tuning.learner(task.planning_oracle)
     return EpochSetup(learner, tuning.entry, tuning.length, unproved=_why_no_bound("ftpl-infinite-renewed", exact))
 
 
-def ftpl_infinite_scaled(task: Task, *, epochs: int | None = None, theorem: bool = False) -> EpochSetup:
+def ftpl_infinite_scaled(
+    task: Task,
+    *,
+    rate: float | None = None,
+    limit: int | None = None,
+    epochs: int | None = None,
+    window: int | None = None,
+    theorem: bool = False,
+) -> EpochSetup:
     """FTPL over stationary policies in epochs, with trials that are scaled by the reach of the states; no bound."""
-    tuning = _tuning(FtplTuning, task, PolicySwitching, epochs, theorem)
+    tuning = _tuning(FtplTuning, task, PolicySwitching, epochs, theorem, rate, limit=limit, window=window)
     learner = tuning.scaled_learner(task.planning_oracle)
     return EpochSetup(learner, tuning.entry, tuning.length, unproved=_why_no_bound("ftpl-infinite-renewed", False))
 
 
-def ftpl_infinite_renewed(task: Task, *, epochs: int | None = None, theorem: bool = False) -> EpochSetup:
+def ftpl_infinite_renewed(
+    task: Task,
+    *,
+    rate: float | None = None,
+    limit: int | None = None,
+    epochs: int | None = None,
+    theorem: bool = False,
+) -> EpochSetup:
     """The paper's FTPL for streams (Algorithm 6): policies entered in every epoch, independent trials for each step."""
-    tuning = replace(_tuning(FtplTuning, task, RenewedSwitching, epochs, theorem), window=0)
+    tuning = replace(_tuning(FtplTuning, task, RenewedSwitching, epochs, theorem, rate, limit=limit), window=0)
     return EpochSetup(tuning.printed_learner(task.planning_oracle), tuning.entry, tuning.length, tuning.bound)
 
 
-def hedge_infinite(task: Task, *, epochs: int | None = None, theorem: bool = False, exact: bool = False) -> EpochSetup:
+def hedge_infinite(
+    task: Task,
+    *,
+    rate: float | None = None,
+    epochs: int | None = None,
+    window: int | None = None,
+    most_policies: int = MOST_POLICIES,
+    theorem: bool = False,
+    exact: bool = False,
+) -> EpochSetup:
     """Hedge over stationary policies in epochs; a policy that stays is followed on, for which no bound is proved."""
-    tuning = _tuning(HedgeTuning, task, PolicySwitching, epochs, theorem)
-    learner = tuning.exact_learner() if exact else tuning.learner()
+    _refuse_window_if(exact, window)
+    tuning = _tuning(HedgeTuning, task, PolicySwitching, epochs, theorem, rate, window=window)
+    learner = listing_at_most(most_policies, tuning.exact_learner() if exact else tuning.learner())
     return EpochSetup(learner, tuning.entry, tuning.length, unproved=_why_no_bound("hedge-infinite-renewed", exact))
 
 
-def hedge_infinite_renewed(task: Task, *, epochs: int | None = None, theorem: bool = False) -> EpochSetup:
+def hedge_infinite_renewed(
+    task: Task,
+    *,
+    rate: float | None = None,
+    epochs: int | None = None,
+    most_policies: int = MOST_POLICIES,
+    theorem: bool = False,
+) -> EpochSetup:
     """The paper's Hedge for streams (Algorithm 7): policies entered in every epoch, importance weighting."""
-    tuning = replace(_tuning(HedgeTuning, task, RenewedSwitching, epochs, theorem), window=0)
-    return EpochSetup(tuning.printed_learner(), tuning.entry, tuning.length, tuning.bound)
+    tuning = replace(_tuning(HedgeTuning, task, RenewedSwitching, epochs, theorem, rate), window=0)
+    learner = listing_at_most(most_policies, tuning.printed_learner())
+    return EpochSetup(learner, tuning.entry, tuning.length, tuning.bound)
 
 
 def _tuning(
-    kind: type[Tuned], task: Task, switching: type[PolicySwitching], epochs: int | None, theorem: bool
+    kind: type[Tuned],
+    task: Task,
+    switching: type[PolicySwitching],
+    epochs: int | None,
+    theorem: bool,
+    rate: float | None,
+    **given: Any,
 ) -> Tuned:
     domain = task.stream()
     tune = kind.tuned if theorem else kind.practical
-    return tune(switching(domain.dynamics, domain.initial), epochs, task.multiplier)
+    tuning = tune(switching(domain.dynamics, domain.initial), epochs)
+    # As many epochs as are played: the last one may be shorter, so that they are not always those that were asked for.
+    return task.by_hand(tuning, rate, epochs=tuning.epochs, **given)
+
+
+def _refuse_window_if(exact: bool, window: int | None) -> None:
+    if exact and window is not None:
+        raise InvalidInput(f"{window}; exact chances of being entered ignore no steps", "window")
 
 
 def _why_no_bound(proved: str, exact: bool) -> str:

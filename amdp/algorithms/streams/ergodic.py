@@ -160,18 +160,18 @@ class MdpExp3:
     def tuned(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
         """`N = ceil(1 + tau ln T)`, rate `sqrt(beta ln A / (tau^3 AT))`, exploration `2 (2 tau + 3) A rate / beta`.
 
-        `beta` is the least visit chance of a policy; `tau` counts as 1 if it is less, but for `N`. The rate, scaled by
-        `multiplier`, is at most what keeps the exploration at 1/2: then `rate |Q| <= 1` as long as
-        `mu(s_t) >= beta / 2`. The state counts the steps in which it was less.
+        `beta` is the least visit chance of a policy; `tau` counts as 1 if it is less, but for `N`. The rate is at most
+        what keeps the exploration at 1/2: then `rate |Q| <= 1` as long as `mu(s_t) >= beta / 2`. The state counts the
+        steps in which it was less. `multiplier` scales the rate alone; above 1 the step of a weight may be larger.
         """
         known, mixing = _mixing(domain)
         require_visits(known.dynamics)
         beta = least_visits(known.dynamics).value
         actions, slow = known.shape[2], max(1.0, mixing.time)
-        wanted = multiplier * sqrt(beta * log(actions) / (slow**3 * actions * require_rounds(rounds)))
+        wanted = sqrt(beta * log(actions) / (slow**3 * actions * require_rounds(rounds)))
         share = 2.0 * (2.0 * slow + 3.0) * actions / beta  # of the exploration, for a rate of 1
         rate = min(wanted, MOST_EXPLORATION / share)
-        return cls(rate, min(MOST_EXPLORATION, share * rate), _lookback(mixing, rounds))
+        return cls(multiplier * rate, min(MOST_EXPLORATION, share * rate), _lookback(mixing, rounds))
 
     @classmethod
     def balanced(cls, domain: Domain, rounds: int, *, multiplier: float = 1.0) -> Self:
@@ -283,11 +283,14 @@ def _require_on_time(last: Segment | None, feedback: Feedback) -> None:
 # --- recipes ----------------------------------------------------------------------------------------------------------
 
 
-def mdp_e(task: Task) -> MdpE:
+def mdp_e(task: Task, *, rate: float | None = None) -> MdpE:
     """MDP-E of Even-Dar et al.: full information, ergodic; a round is a step."""
-    return MdpE.tuned(task.stream(), task.rounds, multiplier=task.multiplier)
+    return task.by_hand(MdpE.tuned(task.stream(), task.rounds), rate)
 
 
-def mdp_exp3(task: Task) -> MdpExp3:
+def mdp_exp3(
+    task: Task, *, rate: float | None = None, exploration: float | None = None, lookback: int | None = None
+) -> MdpExp3:
     """MDP-Exp3 of Neu et al.: bandit feedback, ergodic; a round is a step."""
-    return MdpExp3.tuned(task.stream(), task.rounds, multiplier=task.multiplier)
+    theory = MdpExp3.tuned(task.stream(), task.rounds)
+    return task.by_hand(theory, rate, exploration=exploration, lookback=lookback)

@@ -9,14 +9,14 @@ perturbed sum stays, and with it the leader. Otherwise the noise becomes `-p`. E
 
 from dataclasses import dataclass, field, replace
 from math import log, sqrt
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 
 from amdp.algorithms import bounds
 from amdp.algorithms.bounds import require_noise_rate
 from amdp.algorithms.estimators.feedback import Feedback
-from amdp.algorithms.streams.entering import LeaderScheme, SwitchingLeader, leading_policy
+from amdp.algorithms.streams.entering import LeaderScheme, SwitchingLeader, leading_policy, switching_leader
 from amdp.algorithms.streams.steps import RandomKey, Unweighted, whole_table
 from amdp.algorithms.task import Task
 from amdp.arrays import Actions, Floats, Policies, one_hot
@@ -175,12 +175,12 @@ class LazyPolicies(LeaderScheme):
         return float(domain.shape[1] * domain.shape[2])
 
 
-def fll(task: Task) -> LazyLeader | SwitchingLeader:
+def fll(task: Task, *, rate: float | None = None) -> LazyLeader | SwitchingLeader:
     """Full information: FLL* in episodes, or step by step in a stream of a communicating kernel.
 
     A delay counts like more rounds [derived].
     """
-    settings: dict[str, Any] = {"multiplier": task.multiplier, "oracle": task.planning_oracle}
+    oracle = task.planning_oracle
     if isinstance(task.domain, MarkovPolicies):
-        return LazyLeader.tuned(task.domain, task.rounds + task.total_delay, **settings)
-    return SwitchingLeader.tuned(LazyPolicies, task.stream(), task.rounds, **settings)
+        return task.by_hand(LazyLeader.tuned(task.domain, task.rounds + task.total_delay, oracle=oracle), rate)
+    return switching_leader(LazyPolicies, task, rate, oracle=oracle)
