@@ -1,9 +1,11 @@
 """Learners by short name: each name stands for a recipe, which tunes the learner for its task as theory says.
 
-Other packages add theirs in the entry-point group `amdp.learners`.
+Other packages add theirs in the entry-point group `amdp.learners`; `my_module:Uniform` is what a file of one's own
+defines, a recipe or a class.
 """
 
 from collections.abc import Iterable, Mapping
+from inspect import signature
 from typing import Any
 
 import numpy as np
@@ -20,6 +22,7 @@ from amdp.oracles.projection import base as projecting
 from amdp.oracles.projection.base import ProjectionOracle
 
 GROUP = "amdp.learners"
+MEMBERS = ("feedback", "start", "observe", "weigh", "learn")  # of a learner
 SOLVER_GROUPS = {"oracle": planning.GROUP, "projection": projecting.GROUP}  # entry points of the solvers
 
 
@@ -47,10 +50,40 @@ def learner(
 
 def from_task(task: Task, **settings: Any) -> Learner[Any] | EpochSetup:
     """What the recipe named `task.learner` builds: a learner, with more if it plays a stream in epochs."""
-    recipe: Recipe = registry.find(GROUP, task.learner)
-    registry.require_options(task.learner, recipe, settings)
-    options.require_kinds(task.learner, recipe, {key: _python(value) for key, value in settings.items()})
-    return recipe(task, **settings)
+    build = recipe(task.learner)
+    registry.require_options(task.learner, build, settings)
+    options.require_kinds(task.learner, build, {key: _python(value) for key, value in settings.items()})
+    built = build(task, **settings)
+    if not isinstance(built, EpochSetup):
+        _require_members(task.learner, built)
+    return built
+
+
+def recipe(name: str) -> Recipe:
+    """The recipe of that name; a class of learners is one whose settings are the arguments of the class."""
+    found = registry.find(GROUP, name)
+    return _recipe_of_class(name, found) if isinstance(found, type) else found
+
+
+def _recipe_of_class(name: str, kind: Any) -> Recipe:
+    _require_members(name, kind)
+    registry.require_defaults(name, kind)
+
+    def build(task: Task, **settings: Any) -> Learner[Any]:
+        task.require_no_multiplier()
+        made: Learner[Any] = kind(**settings)
+        return made
+
+    build.__signature__, build.__doc__ = signature(kind), kind.__doc__  # type: ignore[attr-defined]
+    return build
+
+
+def _require_members(name: str, candidate: Any) -> None:
+    """Refuse what lacks a method of a learner."""
+    lacking = [member for member in MEMBERS if not hasattr(candidate, member)]
+    if lacking:
+        kind = candidate.__name__ if isinstance(candidate, type) else f"a {type(candidate).__name__}"
+        raise InvalidInput(f"{name!r} is no learner: {kind} has no {', '.join(lacking)}; see amdp.algorithms.base")
 
 
 def tunes_itself(name: str, settings: Mapping[str, Any]) -> bool:
@@ -69,7 +102,7 @@ def require_read(task: WatchedTask, options: Iterable[str] = SOLVERS) -> None:
     """Refuse those of the solvers `options` that were chosen for a learner whose recipe did not read them."""
     for option, value in task.unread.items():
         if option in options:
-            known = [*sorted(task.read), "multiplier", *registry.known_options(registry.find(GROUP, task.learner))]
+            known = [*sorted(task.read), "multiplier", *registry.known_options(recipe(task.learner))]
             chosen = value if isinstance(value, str) else registry.name_of(SOLVER_GROUPS[option], value.__class__)
             raise InvalidInput(f"{chosen}; {task.learner} does not use it; its options: {', '.join(known)}", option)
 

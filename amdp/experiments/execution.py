@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from amdp import registry
 from amdp.errors import AmdpError
 from amdp.experiments.building import arrange
 from amdp.experiments.record import Curve, Failure, Record
@@ -34,6 +35,7 @@ from amdp.game.match import Match
 from amdp.game.regret import Measurement, Regret, log_checkpoints
 
 VERSIONS = ("amdp", "numpy", "scipy", "numba", "highspy", "cvxpy", "pulp")
+OPTIONAL_VERSIONS = ("gymnasium",)  # its tables are worlds
 
 Ints = NDArray[np.int64]
 Tick = Callable[[int, int], None]  # told how many rounds are played, and of how many
@@ -111,7 +113,8 @@ def _total(bound: Any) -> float | None:
 @cache
 def versions() -> dict[str, str]:
     """Of this package and those that decide results."""
-    return {name: version(name) for name in VERSIONS}
+    absent = registry.missing(OPTIONAL_VERSIONS)
+    return {name: version(name) for name in VERSIONS + OPTIONAL_VERSIONS if name not in absent}
 
 
 @cache
