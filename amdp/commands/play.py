@@ -48,7 +48,7 @@ def play(
     player: Annotated[
         str | None,
         typer.Argument(
-            metavar="[LEARNER]",
+            metavar="LEARNER",
             help="A name of `amdp learners`, or my_module:Mine; the same as --learner.",
             autocompletion=completion.learners,
         ),
@@ -138,7 +138,7 @@ def play(
 def _one_learner(argument: str | None, option: str | None) -> str:
     if argument is not None and option is not None:
         raise InvalidInput(f"two learners, {argument} and --learner {option}; give one")
-    return argument or option or LEARNER
+    return next((name for name in (argument, option) if name is not None), LEARNER)
 
 
 def _settings(asked: RunSettings, match: Match) -> dict[str, Any]:

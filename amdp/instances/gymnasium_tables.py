@@ -41,6 +41,7 @@ def by_name(name: str) -> Callable[..., Instance]:
 
     def build(**settings: Any) -> Instance:
         steps = settings.pop("n_steps", usual.default)
+        require_counts(n_steps=steps)
         terminal = settings.pop("terminal", "absorb")
         with closing(_make(spec.id, settings)) as env:
             return from_gymnasium(env, steps, terminal)

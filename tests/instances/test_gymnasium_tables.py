@@ -214,7 +214,7 @@ def test_worlds_of_gymnasium_in_specs_and_records() -> None:
         ("gym:FrozenLake-v1", {"map_nam": "8x8"}, "did you mean 'map_name'"),
         ("gym:FrozenLake-v1", {"map_name": "9x9"}, "cannot make"),
         ("gym:FrozenLake-v1", {"is_slippery": 1}, "true or false"),
-        ("gym:FrozenLake-v1", {"n_steps": 0}, "horizon"),
+        ("gym:FrozenLake-v1", {"n_steps": 0}, "n_steps = 0"),
     ],
 )
 def test_wrong_names_and_options_are_refused(name: str, settings: dict[str, Any], reason: str) -> None:
