@@ -29,6 +29,13 @@ def annotations(target: Any) -> dict[str, Any]:
     return {name: parameter.annotation for name, parameter in _parameters(target).items()}
 
 
+def required(target: Any) -> list[str]:
+    """The parameters of a function or class that have no default."""
+    several = (Parameter.VAR_POSITIONAL, Parameter.VAR_KEYWORD)
+    parameters = signature(target).parameters.items()
+    return [name for name, each in parameters if each.default is Parameter.empty and each.kind not in several]
+
+
 def type_mismatch(annotation: Any, value: Any) -> str | None:
     """What a value should be, such as `a whole number`, if its type does not fit; only plain types are judged."""
     if get_origin(annotation) is Sequence or annotation in (ArrayLike, ArrayLike | None):

@@ -1,4 +1,7 @@
-"""Oracles and learners by short name, through entry points of installed packages; only what is named is imported."""
+"""Oracles and learners by short name, through entry points of installed packages; only what is named is imported.
+
+Names such as `my_module:Uniform` are those of one's own code: see `amdp.own_code`.
+"""
 
 import re
 import sys
@@ -8,8 +11,9 @@ from importlib.metadata import EntryPoint, entry_points, requires
 from importlib.util import find_spec
 from typing import Any
 
+from amdp import own_code
 from amdp.errors import InvalidInput, MissingDependency
-from amdp.options import defaults
+from amdp.options import defaults, required
 from amdp.text import suggestion
 
 
@@ -19,7 +23,9 @@ def names(group: str) -> list[str]:
 
 
 def find(group: str, name: str) -> Any:
-    """The class or function that an entry point names."""
+    """The class or function that an entry point names, or that one's own code defines."""
+    if own_code.is_own(name):
+        return own_code.find(name)
     known = _entries(group)
     if name not in known:
         near = suggestion(name, known)
@@ -34,6 +40,7 @@ def create(group: str, name: str, options: dict[str, Any]) -> Any:
     """An object of the class that an entry point names, made with these options; an unknown option is an error."""
     target = find(group, name)
     require_options(name, target, options)
+    require_defaults(name, target, options)
     return target(**options)
 
 
@@ -51,6 +58,13 @@ def require_options(name: str, target: Any, options: Iterable[str]) -> None:
         if option not in known:
             offer = f"its options: {', '.join(known)}" if known else "it has no options"
             raise InvalidInput(f"{name!r} has no option {option!r}; {suggestion(option, known)}{offer}")
+
+
+def require_defaults(name: str, target: Any, given: Iterable[str] = ()) -> None:
+    """Refuse a class or a function that needs more arguments than those that are given."""
+    needed = [argument for argument in required(target) if argument not in given]
+    if needed:
+        raise InvalidInput(f"{name!r} needs {', '.join(needed)}; its arguments must have defaults")
 
 
 def known_options(target: Any) -> list[str]:

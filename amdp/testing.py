@@ -331,11 +331,17 @@ def learner_checks() -> list[LearnerCheck]:
 
 
 def check_it_plays_policies(recipe: Recipe) -> None:
-    """The learner names its feedback; its policies, `[h, s, a]` or `[s, a]`, have `pi >= 0` and `sum_a pi = 1`."""
+    """The learner names its feedback; its distributions have all members, and its policies are policies.
+
+    They are `[h, s, a]`, or `[s, a]` in a stream, with `pi >= 0` and `sum_a pi = 1`.
+    """
     for sample in _samples(recipe):
         assert sample.learner.feedback in (Bandit, FullInformation), f"{sample}: feedback is {sample.learner.feedback}"
         rng = Streams.from_seed(2).learner
-        _require_policy(sample, sample.learner.start(sample.domain, rng).draw(rng))  # the arena trusts its shape
+        distribution = sample.learner.start(sample.domain, rng)
+        for member in ("domain", "oracle_calls", "draw"):
+            assert hasattr(distribution, member), f"{sample}: its {type(distribution).__name__} has no {member!r}"
+        _require_policy(sample, distribution.draw(rng))  # the arena trusts its shape
         for policy in _policies(sample):
             _require_policy(sample, policy)
 

@@ -213,3 +213,14 @@ def test_a_learner_of_unknown_feedback_is_rejected() -> None:
 
     with pytest.raises(AssertionError, match="feedback is"):
         testing.check_it_plays_policies(lambda task: Odd())
+
+
+def test_a_distribution_without_a_domain_is_rejected() -> None:
+    @dataclass(frozen=True)
+    class Homeless(Soft):
+        def start(self, domain: Domain, rng: np.random.Generator) -> Softly:
+            super().start(domain, rng)
+            return object()  # type: ignore[return-value]
+
+    with pytest.raises(AssertionError, match="has no 'domain'"):
+        testing.check_it_plays_policies(lambda task: Homeless())

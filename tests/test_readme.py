@@ -1,9 +1,11 @@
 """The Python blocks of the README and of the docs run as they stand."""
 
 import re
+import sys
 from contextlib import redirect_stdout
 from io import StringIO
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -16,7 +18,9 @@ PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    scope: dict[str, object] = {"__name__": "page"}
+    module = ModuleType("page")  # what a page defines can be pickled, as from a file
+    monkeypatch.setitem(sys.modules, "page", module)
+    scope = vars(module)
     for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL):
         exec(compile(block, page.name, "exec"), scope)
 

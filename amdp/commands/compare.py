@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 from rich.table import Column, Table
 
-from amdp.algorithms.named import tunes_itself
 from amdp.commands.screen import INTERRUPTED, Screen, Workers, clear_errors, complain, interruptible, leave, print_json
 from amdp.errors import AmdpError, InvalidInput
 from amdp.experiments import manifest
@@ -54,7 +53,7 @@ def compare(
         counts = {"title": wanted.title, "folder": str(out), "runs": runs.asked, **vars(outcome)}
         print_json({**counts, "report": str(page) if page else None, "regret": [_row(each) for each in series]})
     else:
-        _show(wanted.title, series, page)
+        _show(wanted, series, page)
     _advise(outcome, Shard.parse(shard))
     leave(interrupted=outcome.interrupted, failed=bool(outcome.failed))
 
@@ -86,12 +85,11 @@ def _row(series: Series) -> dict[str, Any]:
     return {**which, "runs": len(series.seeds), **dict(regret)}
 
 
-def _show(title: str, runs: list[Series], page: Path | None) -> None:
+def _show(spec: Spec, runs: list[Series], page: Path | None) -> None:
     regret = Column("final regret,\nmean [95 % interval]", no_wrap=True)
-    table = Table("game", "learner", "tuned by", "runs", regret, title=title)
+    table = Table("game", "learner", "tuned by", "runs", regret, title=spec.title)
     for series in runs:
-        itself = tunes_itself(series.settings.name, series.settings.settings)
-        tuned_by = "grid" if series.role is Role.TUNED else "itself" if itself else "theory"
+        tuned_by = "grid" if series.role is Role.TUNED else "itself" if series.learner in spec.self_tuned else "theory"
         table.add_row(series.game, series.learner, tuned_by, str(len(series.seeds)), interval(mean_of(series.final)))
     screen = Screen()
     screen.print(table)

@@ -15,6 +15,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from amdp import own_code
 from amdp.commands import completion
 from amdp.commands.completion import option
 from amdp.commands.screen import AsJson, Screen, WorldSettings, clear_errors, interruptible, leave, print_json, settings
@@ -30,6 +31,7 @@ from amdp.losses.by_name import standard
 ADVERSARIES = ", ".join(standard())
 DELAY = "Episodes until feedback arrives: none, fixed:50, uniform:0:100, geometric:20, and others."
 EPISODES = 10_000
+LEARNER = "ftpl"  # without any other
 MAX_CHECKPOINTS = 6  # rows of the table of regrets
 LABELS = {"told": "feedback"}  # words of the table for keys of JSON
 UNPROVED = "unbounded"  # the upper end of a regret whose comparator is not bounded from below
@@ -39,10 +41,19 @@ def play(
     instance: Annotated[
         str,
         typer.Argument(
-            help="A name of `amdp instances`, or a .npz or .json file.", autocompletion=completion.instances
+            help="A name of `amdp instances`, gym:FrozenLake-v1, my_module:my_world, or a .npz or .json file.",
+            autocompletion=completion.instances,
         ),
     ],
-    learner: Annotated[str, option(completion.learners, "A name of `amdp learners`.")] = "ftpl",
+    player: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="LEARNER",
+            help="A name of `amdp learners`, or my_module:Mine; the same as --learner.",
+            autocompletion=completion.learners,
+        ),
+    ] = None,
+    learner: Annotated[str | None, option(completion.learners, f"The same; {LEARNER} without both.")] = None,
     oracle: Annotated[
         str | None,
         option(
@@ -56,7 +67,7 @@ def play(
         int | None, typer.Option(help="Instead of episodes: steps of one infinite-horizon stream.")
     ] = None,
     losses: Annotated[
-        str, option(completion.losses, f"The adversary: {ADVERSARIES}; or a .csv, .parquet, .npz file.")
+        str, option(completion.losses, f"The adversary: {ADVERSARIES}; my_module:mine; or a .csv, .parquet, .npz file.")
     ] = "bernoulli",
     delay: Annotated[str, option(completion.delays, DELAY)] = "none",
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
@@ -84,25 +95,30 @@ def play(
 
     Example: amdp play river-swim --learner ftpl-shared --episodes 10000 --delay fixed:50 --seed 1
 
+    Example: amdp play gym:FrozenLake-v1 ftpl-adaptive --world map_name=8x8 --world n_steps=50 --episodes 1000
+
     Example: amdp play server-farm --world n_servers=3 --learner ftpl-infinite --steps 2000 --losses nominal
     """
     with clear_errors():
         if not unknown:
             refuse_radius(radius, radius_scale)
         game = GameSettings(
-            Named(instance, settings("--world", world or ())),
-            Named(losses),
+            Named.by_name(instance, settings("--world", world or ())),
+            Named.by_name(losses),
             EPISODES if episodes is None and steps is None else episodes,
             steps,
             delay,
             unknown=unknown,
             radius=radius,
             radius_scale=radius_scale,
-            comparator=None if comparator is None else Named(comparator),
+            comparator=None if comparator is None else Named.by_name(comparator),
         )
-        parts = [None if name is None else Named(name) for name in (oracle, projection)]
-        player = LearnerSettings(learner, parts[0], parts[1], multiplier, settings("--set", given or ()))
-        asked = RunSettings(game, player, seed)
+        parts = [None if name is None else Named.by_name(name) for name in (oracle, projection)]
+        name = _one_learner(player, learner)
+        chosen = settings("--set", given or ())
+        asked = RunSettings(
+            game, LearnerSettings(name, parts[0], parts[1], multiplier, chosen, own_code.digest(name)), seed
+        )
         match = arrange(asked).require_used()
         began = perf_counter()
         with ExitStack() as stack:
@@ -119,6 +135,12 @@ def play(
     else:
         _show(asked, match, result)
     leave(interrupted=stop.is_set())
+
+
+def _one_learner(argument: str | None, option: str | None) -> str:
+    if argument is not None and option is not None:
+        raise InvalidInput(f"two learners, {argument} and --learner {option}; give one")
+    return next((name for name in (argument, option) if name is not None), LEARNER)
 
 
 def _settings(asked: RunSettings, match: Match) -> dict[str, Any]:

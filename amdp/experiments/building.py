@@ -6,10 +6,10 @@ from hashlib import file_digest
 from pathlib import Path
 from typing import Any
 
-from amdp import losses
+from amdp import losses, own_code
 from amdp.errors import InvalidInput
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
-from amdp.game.games import LOSS_FILES, WORLD_FILES, Game, find_delays, find_losses, shortened
+from amdp.game.games import LOSS_FILES, WORLD_FILES, Game, chosen_shape, find_delays, find_losses, shortened
 from amdp.game.match import Match, enter
 from amdp.instances import Instance, build, load
 from amdp.losses import LossSequence
@@ -20,7 +20,8 @@ from amdp.regular_files import open_binary
 
 def arrange(settings: RunSettings) -> Match:
     """The match that the settings describe."""
-    return entered(game_of(settings.game, settings.seed), settings.learner)
+    with own_code.looking_in(settings.folder):
+        return entered(game_of(settings.game, settings.seed), settings.learner)
 
 
 def game_of(settings: GameSettings, seed: int, part: Callable[..., AbstractContextManager[None]] = nullcontext) -> Game:
@@ -53,6 +54,7 @@ def game_of(settings: GameSettings, seed: int, part: Callable[..., AbstractConte
 
 def entered(game: Game, learner: LearnerSettings) -> Match:
     """The match of a learner, as its settings describe it, in a game."""
+    own_code.require_unchanged(learner.name, learner.source)
     return enter(
         game,
         learner.name,
@@ -71,16 +73,18 @@ def _world(game: GameSettings) -> Instance:
         raise InvalidInput(
             f"{options['n_steps']}; a stream of steps has as many as its game, {game.steps}: leave it out", "n_steps"
         )
+    own_code.require_unchanged(game.instance.name, game.instance.source)
     return build(game.instance.name, **options)
 
 
 def _adversary(game: GameSettings, world: Instance, seed: int) -> LossSequence:
     stream = game.steps is not None
     if not is_file(game.losses, LOSS_FILES):
+        own_code.require_unchanged(game.losses.name, game.losses.source)
         table = {"name": game.losses.name, **game.losses.settings}
         return find_losses(table, world, game.length, seed, stream=stream)
-    written = losses.load(_verified_path(game.losses), (1, *world.shape[1:]) if stream else world.shape)
-    return shortened(written, game.length, game.losses.name)
+    written = losses.load(_verified_path(game.losses), chosen_shape(world, stream=stream))
+    return find_losses(shortened(written, game.length, game.losses.name), world, game.length, seed, stream=stream)
 
 
 def is_file(part: Named, suffixes: tuple[str, ...]) -> bool:
@@ -108,4 +112,7 @@ def checksum(file: str) -> str:
 
 
 def _made(make: Callable[..., Any], part: Named | None) -> Any:
-    return make(part.name, **part.settings) if part else None
+    if part is None:
+        return None
+    own_code.require_unchanged(part.name, part.source)
+    return make(part.name, **part.settings)

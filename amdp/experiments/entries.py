@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from amdp import options, registry
+from amdp import options, own_code, registry
 from amdp.algorithms.named import GROUP as LEARNERS
+from amdp.algorithms.named import recipe
 from amdp.errors import SpecError
 from amdp.experiments import reading
 from amdp.experiments.building import checksum, is_file
@@ -21,19 +22,22 @@ from amdp.game.games import LOSS_FILES, WORLD_FILES
 from amdp.instances import named as worlds
 from amdp.losses import by_name as adversaries
 from amdp.oracles.base import GROUP as ORACLES
+from amdp.oracles.base import created
 from amdp.oracles.projection.base import GROUP as PROJECTIONS
 
 GAME = options.annotations(GameSettings)
-LEARNER = options.annotations(LearnerSettings)
+LEARNER = {
+    key: kind for key, kind in options.annotations(LearnerSettings).items() if key != "source"
+}  # found, not given
 DEFAULTS = [*GAME, "oracle", "projection", "multiplier"]
 ALTERNATIVES = {"episodes", "steps"}  # one of them given drops the other one's default
-UNLABELLED = ("sha256",)  # settings that no label shows
+UNLABELLED = ("sha256", "source")  # settings that no label shows
 
 Settings = TypeVar("Settings", GameSettings, LearnerSettings)
 
 
 class Catalog(NamedTuple):
-    """What the name of a part may be: a known name, which takes options, or a file with one of some suffixes."""
+    """What the name of a part may be: a name, which takes options, or a file with one of some suffixes."""
 
     names: Callable[[], Iterable[str]]
     find: Callable[[str], Any]
@@ -46,6 +50,7 @@ CATALOGS = {
     "losses": Catalog(adversaries.standard, adversaries.adversary, LOSS_FILES),
     **{key: Catalog(partial(registry.names, group), partial(registry.find, group)) for key, group in PLANNERS.items()},
 }
+RECIPES = Catalog(partial(registry.names, LEARNERS), recipe)
 
 
 @dataclass(frozen=True)
@@ -79,12 +84,10 @@ def read_learners(tables: list[Table], defaults: Table) -> list[Entry[LearnerSet
     entries = []
     for point, label, wanted in _points("learners", tables, LEARNER, defaults, "games", "name"):
         values = _values(point, LEARNER)
-        reading.require_name(point.path_of("name"), values["name"], registry.names(LEARNERS))
+        found = _found(point, ("name",), values["name"], RECIPES)
+        _require_options(point, "settings", values.get("settings", {}), found)
         with point.blaming():
-            recipe = registry.find(LEARNERS, values["name"])
-        _require_options(point, "settings", values.get("settings", {}), recipe)
-        with point.blaming():
-            settings = LearnerSettings(**values)
+            settings = LearnerSettings(**values, source=own_code.digest(values["name"]))
         entries.append(Entry("", label or settings.name, settings, point, wanted))
     return _labelled(entries)
 
@@ -122,7 +125,7 @@ def _value(point: Point, key: str, annotation: Any, folder: str) -> Any:
         part = _named(point, key, folder)
         if key in PLANNERS:  # once, to see whether its options are allowed
             with point.blaming(key):
-                registry.create(PLANNERS[key], part.name, dict(part.settings))
+                created(PLANNERS[key], part.name, dict(part.settings))
         return part
     value = point.values[key]
     if key == "settings" and not isinstance(value, dict):
@@ -135,19 +138,25 @@ def _named(point: Point, key: str, folder: str) -> Named:
     value, catalog = point.values[key], CATALOGS[key]
     table = value if isinstance(value, dict) else {"name": value}
     reading.require_keys(point.path_of(key), table, ["name"])
-    path, name = point.path_of(key, "name"), table["name"]
-    reading.require_type(path, name, str)
+    name = table["name"]
+    reading.require_type(point.path_of(key, "name"), name, str)
     chosen = {option: value for option, value in table.items() if option != "name"}
     if is_file(Named(name), catalog.suffixes):
         reading.require_known(point.path_of(key), chosen, [])
         with point.blaming(key, "name"):
             return Named(name, {"sha256": checksum(Named(name, folder=folder).file)}, folder)
-    reading.require_name(path, name, list(catalog.names()))
-    with point.blaming(key):
-        function = catalog.find(name)
+    function = _found(point, (key, "name"), name, catalog)
     _require_options(point, key, chosen, function)
     with point.blaming(key):
-        return Named(name, chosen)
+        return Named.by_name(name, chosen)
+
+
+def _found(point: Point, keys: tuple[str, ...], name: str, catalog: Catalog) -> Any:
+    """The function or class of a name; one with a colon, such as `my_module:Uniform`, is in no list."""
+    if ":" not in name:
+        reading.require_name(point.path_of(*keys), name, list(catalog.names()))
+    with point.blaming(*keys):
+        return catalog.find(name)
 
 
 def _require_options(point: Point, key: str, chosen: Table, function: Any) -> None:
@@ -203,7 +212,7 @@ def _suffixes(items: list[Settings]) -> list[str]:
 def _flat(item: GameSettings | LearnerSettings) -> Table:
     """The values of settings by dotted keys."""
     flat: Table = {}
-    for field in fields(item):
+    for field in [field for field in fields(item) if field.name not in UNLABELLED]:
         value = getattr(item, field.name)
         below_it = value.settings if isinstance(value, Named) else value
         if not isinstance(value, Mapping):

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from amdp import own_code, registry
 from amdp.errors import AmdpError
 from amdp.experiments.building import arrange
 from amdp.experiments.record import Curve, Failure, Record
@@ -65,7 +66,7 @@ def lost(settings: RunSettings, kind: str, message: str) -> Record:
 
 def _made(settings: RunSettings, started: datetime, seconds: float, cpu_seconds: float) -> dict[str, Any]:
     return {
-        "versions": versions(),
+        "versions": versions_of(settings),
         "machine": platform.machine(),
         "repeatable": settings.repeatable,
         "git": git_revision(),
@@ -88,7 +89,7 @@ def _played(match: Match, settings: RunSettings, at: Ints, tick: Tick | None, fi
     game, measurement = begun()
     unfinished = None
     if file is not None and isinstance(game, CompiledGame):
-        origin = {"run": settings.id, "versions": versions(), "sources": sources(), "machine": _processor()}
+        origin = {"run": settings.id, "versions": versions_of(settings), "sources": sources(), "machine": _processor()}
         unfinished = UnfinishedRun(file, origin)
         if not unfinished.take_up({"game": game, "measurement": measurement}):
             game, measurement = begun()
@@ -112,6 +113,12 @@ def _total(bound: Any) -> float | None:
 def versions() -> dict[str, str]:
     """Of this package and those that decide results."""
     return {name: version(name) for name in VERSIONS}
+
+
+def versions_of(settings: RunSettings) -> dict[str, str]:
+    """The same, and that of gymnasium where the world is one of its tables."""
+    is_table = settings.game.instance.name.startswith(f"{own_code.GYM}:") and not registry.missing(("gymnasium",))
+    return versions() | ({"gymnasium": version("gymnasium")} if is_table else {})
 
 
 @cache

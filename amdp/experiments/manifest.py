@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from amdp import options
+from amdp.algorithms.named import tunes_itself
 from amdp.errors import InvalidInput
 from amdp.experiments.pairing import Skipped
 from amdp.experiments.settings import GameSettings, LearnerSettings, canonical, plain
@@ -34,6 +35,7 @@ def dump(spec: Spec) -> bytes:
             "pairs": spec.pairs,
             "tune": spec.tune and vars(spec.tune),
             "skipped": spec.skipped,
+            "self_tuned": spec.self_tuned,
         }
     )
 
@@ -76,17 +78,22 @@ def _spec_of(content: dict[str, Any], text: str) -> Spec | None:
 
 def _build(content: dict[str, Any], text: str) -> Spec:
     tune = content["tune"]
+    learners = {label: LearnerSettings.from_json(learner) for label, learner in content["learners"]}
+    itself = content.get("self_tuned")
+    if itself is None:  # written before the manifest said so
+        itself = [label for label, learner in learners.items() if tunes_itself(learner.name, learner.settings)]
     return Spec(
         content["title"],
         text,
         tuple(content["seeds"]),
         content["checkpoints"],
         {label: GameSettings.from_json(game) for label, game in content["games"]},
-        {label: LearnerSettings.from_json(learner) for label, learner in content["learners"]},
+        learners,
         tuple((game, learner) for game, learner in content["pairs"]),
         tune and Tune(tuple(tune["multipliers"]), tuple(tune["seeds"]), tune["rounds"]),
         tuple(Skipped(*pair) for pair in content["skipped"]),
         content["folder"],
+        tuple(itself),
     )
 
 

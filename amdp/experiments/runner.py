@@ -16,7 +16,7 @@ from typing import Self
 from amdp.errors import InvalidInput
 from amdp.experiments import manifest
 from amdp.experiments.engines import Engine
-from amdp.experiments.execution import git_revision, lost, versions
+from amdp.experiments.execution import git_revision, lost, versions_of
 from amdp.experiments.progress import Tally, Watcher
 from amdp.experiments.record import Record
 from amdp.experiments.spec import MOST_NAMED, Planned, Role, Spec
@@ -242,7 +242,7 @@ class _Session:
         self.outcome.found += 1
         self._count(planned, record, here=False)
         theirs = {**record.made["versions"], "revision": record.made.get("git")}
-        ours = {**versions(), "revision": git_revision()}
+        ours = {**versions_of(planned.settings), "revision": git_revision()}
         for name, other in theirs.items():
             version = f"{name} {other}"
             if other and ours.get(name) and other != ours[name] and version not in self._other_versions:

@@ -9,6 +9,7 @@ from math import isfinite
 from pathlib import Path
 from typing import Any, Self
 
+from amdp import own_code
 from amdp.arrays import require_positive, require_whole
 from amdp.errors import InvalidInput
 from amdp.game.games import MOST_ROUNDS, require_feedback
@@ -20,11 +21,12 @@ CHECKPOINTS = 50  # about so many, evenly spaced in the logarithm
 
 @dataclass(frozen=True)
 class Named:
-    """A short name of the registry or the name of a file, with settings by keyword."""
+    """A short name of the registry, `module:attribute` or the name of a file, with settings by keyword."""
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
     folder: str = field(default="", compare=False, repr=False)  # where the name of a file starts; it decides nothing
+    source: str | None = None  # of one's own code, `module:attribute`: the digest of its file
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "settings", _plain(self.name, self.settings))
@@ -41,7 +43,12 @@ class Named:
     @classmethod
     def from_json(cls, content: Mapping[str, Any]) -> Self:
         """The settings in what `plain` made of them."""
-        return cls(content["name"], dict(content["settings"]))
+        return cls(content["name"], dict(content["settings"]), source=content.get("source"))
+
+    @classmethod
+    def by_name(cls, name: str, settings: Mapping[str, Any] | None = None) -> Self:
+        """A name with settings; of one's own code, the digest of the source that is there now."""
+        return cls(name, settings or {}, source=own_code.digest(name))
 
 
 @dataclass(frozen=True)
@@ -87,6 +94,7 @@ class LearnerSettings:
     projection: Named | None = None  # None: `newton`
     multiplier: float = 1.0  # scales the rate that theory gives
     settings: Mapping[str, Any] = field(default_factory=dict)  # keywords of the recipe
+    source: str | None = None  # of one's own code, `module:attribute`: the digest of its file
 
     def __post_init__(self) -> None:
         require_positive("multiplier", self.multiplier)
@@ -106,6 +114,7 @@ class RunSettings:
     learner: LearnerSettings
     seed: int
     checkpoints: int = CHECKPOINTS
+    folder: str = field(default="", compare=False, repr=False)  # where one's own code is; it decides nothing
 
     def __post_init__(self) -> None:
         require_whole("seed", self.seed, 0, MOST_ROUNDS)
@@ -135,7 +144,12 @@ class RunSettings:
 
 def plain(settings: GameSettings | LearnerSettings | RunSettings) -> dict[str, Any]:
     """Plain dictionaries, lists, numbers and texts of all that decides a result."""
-    return asdict(settings, dict_factory=lambda items: {key: value for key, value in items if key != "folder"})
+    return asdict(settings, dict_factory=_deciding)
+
+
+def _deciding(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    """What decides a result: no folder; a source only where there is one, so that other runs keep their ids."""
+    return {key: value for key, value in items if key != "folder" and (key, value) != ("source", None)}
 
 
 def identity(settings: GameSettings | LearnerSettings) -> bytes:

@@ -10,7 +10,8 @@
                                      that it plays
     [tune]                           multipliers = [...], seeds = count, rounds = at most so many
 
-Names of files start in the folder of the spec.
+Names of files start in the folder of the spec. So do names of one's own code: `name = "my_module:Uniform"` is what the
+file `my_module.py` beside the spec defines. A run is that of this very source: after a change it is another run.
 
 A name may be a table with settings: `losses = { name = "swap", first = 100 }`. A list where one value is expected
 stands for several runs. All learners meet all games, but for pairings that cannot work: these are skipped if nobody
@@ -27,6 +28,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Self
 
+from amdp import own_code
 from amdp.algorithms.named import tunes_itself
 from amdp.errors import SpecError
 from amdp.experiments import reading
@@ -78,7 +80,8 @@ class Spec:
     pairs: tuple[tuple[str, str], ...]  # labels of games and learners
     tune: Tune | None
     skipped: tuple[Skipped, ...]
-    folder: str = ""  # where names of files start; the current one if empty
+    folder: str = ""  # where names of files start, and one's own code is; the current one if empty
+    self_tuned: tuple[str, ...] = ()  # labels of learners whose rate no multiplier can scale
 
     @classmethod
     def load(cls, path: str | PathLike[str], folder: str | None = None) -> Self:
@@ -109,11 +112,13 @@ class Spec:
     def _read(cls, content: dict[str, Any], text: str, name: str, folder: str) -> Self:
         tables = reading.table("", content, KEYS, ("games", "learners"))
         seeds, defaults, tune = tables.get("seeds", (1,)), tables.get("defaults", {}), tables.get("tune")
-        games = read_games(tables["games"], defaults, folder)
-        learners = read_learners(tables["learners"], defaults)
-        if tune:
-            tune.require_products({entry.label: entry.settings.multiplier for entry in learners})
-        pairs, skipped = pairings(games, learners, tune, seeds[0])
+        with own_code.looking_in(folder):
+            games = read_games(tables["games"], defaults, folder)
+            learners = read_learners(tables["learners"], defaults)
+            if tune:
+                tune.require_products({entry.label: entry.settings.multiplier for entry in learners})
+            pairs, skipped = pairings(games, learners, tune, seeds[0])
+            itself = [entry.label for entry in learners if tunes_itself(entry.settings.name, entry.settings.settings)]
         return cls(
             tables.get("title") or reading.line("title", Path(name).stem),
             text,
@@ -125,6 +130,7 @@ class Spec:
             tune,
             tuple(skipped),
             folder,
+            tuple(itself),
         )
 
     @property
@@ -183,9 +189,8 @@ class Spec:
     def _tries(self) -> Iterator[tuple[tuple[str, str, float], list[Planned]]]:
         if self.tune is None:
             return
-        itself = {label for label, learner in self.learners.items() if tunes_itself(learner.name, learner.settings)}
         for game, learner in self.pairs:
-            for multiplier in () if learner in itself else self.tune.multipliers:
+            for multiplier in () if learner in self.self_tuned else self.tune.multipliers:
                 seeds = self.tune.seeds
                 yield (
                     (game, learner, multiplier),
@@ -197,7 +202,7 @@ class Spec:
         if role is Role.TUNING and self.tune:
             arena, checkpoints = self.tune.shortened(arena), TUNING_CHECKPOINTS
         player = replace(player, multiplier=player.multiplier * multiplier)
-        return Planned(RunSettings(arena, player, seed, checkpoints), game, learner, role)
+        return Planned(RunSettings(arena, player, seed, checkpoints, self.folder), game, learner, role)
 
 
 def _seeds(path: str, value: Any) -> tuple[int, ...]:

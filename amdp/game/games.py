@@ -4,6 +4,7 @@ Parts are given by name, as in a spec, or as objects:
 
     Game(amdp.instances.river_swim(n_states=6), losses="bernoulli", rounds=2000, delay="fixed:50", unknown=True)
     Game("tiny", losses=array)               # losses [k, h, s, a] of your own
+    Game("tiny", losses=frame)               # recorded ones: columns round, step, state, action, loss
     Game("waiting-ring", steps=2000)         # infinite horizon: one stream of steps
 """
 
@@ -22,8 +23,8 @@ from amdp.arrays import require_positive, require_whole
 from amdp.errors import InvalidInput
 from amdp.game import delays
 from amdp.game.delays import Delays
-from amdp.instances import Instance, build, load
-from amdp.losses import FixedLosses, LossSequence
+from amdp.instances import EnteredInstance, Instance, build, load
+from amdp.losses import EnteredLosses, FixedLosses, LossSequence
 from amdp.model.confidence import BernsteinBox, Radius
 from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
 from amdp.model.dynamics import Dynamics
@@ -53,10 +54,12 @@ class Game:
     Parameters
     ----------
     world
-        An `Instance`, the name of a built-in world, or a `.npz` or `.json` file.
+        An `Instance`, the name of a built-in world, `"gym:FrozenLake-v1"`, or a `.npz` or `.json` file.
     losses
         The name of an adversary (`"bernoulli"`), a name with settings (`{"name": "swap", "first": 100}`), a `.csv`,
-        `.parquet` or `.npz` file, a `LossSequence`, or an array `[k, h, s, a]`, with `steps` also `[t, s, a]`.
+        `.parquet` or `.npz` file, a `LossSequence`, an array `[k, h, s, a]`, with `steps` also `[t, s, a]`, or a data
+        frame with the columns round, step, state, action and loss. For a world behind an entrance (`with_start`) they
+        are losses of the world inside.
     rounds
         The number of episodes; by default as many as the given losses have, or 1000.
     steps
@@ -100,8 +103,11 @@ class Game:
         self.is_stream = steps is not None
         self.world = find_world(world, steps)
         table_shape = (1, *self.world.shape[1:]) if self.is_stream else self.world.shape
+        recorded_shape = chosen_shape(self.world, stream=self.is_stream)
         if isinstance(losses, str | PathLike) and Path(losses).suffix in LOSS_FILES:
-            losses = adversaries.load(fspath(losses), table_shape)
+            losses = adversaries.load(fspath(losses), recorded_shape)
+        elif adversaries.is_table(losses):
+            losses = adversaries.from_columns(losses, recorded_shape)
         length = _length(losses, rounds, steps)
         self.losses = find_losses(losses, self.world, length, seed, stream=self.is_stream)
         self.delays = find_delays(delay, length, seed, stream=self.is_stream)
@@ -150,13 +156,27 @@ def find_world(world: Instance | str | PathLike[str], steps: int | None = None) 
     return world
 
 
+def chosen_shape(world: Instance, *, stream: bool) -> Shape:
+    """The shape of the tables that an adversary chooses: those of the world inside, where there is an entrance."""
+    if stream:
+        return 1, *world.shape[1:]
+    return world.inside.shape if isinstance(world, EnteredInstance) else world.shape
+
+
 def find_losses(losses: Losses, world: Instance, length: int, seed: int, *, stream: bool) -> LossSequence:
     """The first `length` rounds of losses: a table `[h, s, a]` an episode, or `[1, s, a]` a step of a stream."""
+    if not isinstance(world, EnteredInstance) or stream:
+        return _chosen_losses(losses, world, length, seed, stream=stream)
+    chosen = _chosen_losses(losses, world.inside, length, seed, stream=False)
+    return EnteredLosses.of(chosen) if chosen.shape == world.inside.shape else chosen
+
+
+def _chosen_losses(losses: Losses, world: Instance, length: int, seed: int, *, stream: bool) -> LossSequence:
     if isinstance(losses, str | Mapping):
         settings = {"name": losses} if isinstance(losses, str) else dict(losses)
         if "name" not in settings:
             raise InvalidInput(f"losses = {settings}; the name of an adversary is missing: {{'name': 'bernoulli'}}")
-        shape = (1, *world.shape[1:]) if stream else world.shape
+        shape = chosen_shape(world, stream=stream)
         return adversaries.named(settings.pop("name"), shape, length, seed, world.costs, **settings)
     if not isinstance(losses, LossSequence):
         tables = np.asarray(losses)

@@ -133,8 +133,13 @@ def _rounds(
 
 def _started(learner: Learner[Distribution], domain: Domain, streams: Streams) -> Distribution:
     distribution = learner.start(domain, streams.learner)
+    name = type(distribution).__name__
+    for member in ("domain", "draw"):
+        if not hasattr(distribution, member):
+            raise InvalidInput(
+                f"{type(learner).__name__}.start gave a {name} without {member!r}: see PolicyDistribution"
+            )
     if not hasattr(distribution, "oracle_calls"):
-        name = type(distribution).__name__
         raise InvalidInput(f"{name} does not count its oracle_calls; one without an oracle has `oracle_calls = 0`")
     return distribution
 

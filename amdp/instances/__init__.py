@@ -1,10 +1,11 @@
 """Ready worlds, and readers of worlds; each gives an `Instance`.
 
 Every built-in world is a function here, such as `river_swim(n_states=4)`, and has a short name, under which
-`build("river-swim", n_states=4)` finds it. `load` and `save` keep worlds in files, `from_gymnasium` and `read_prism`
-read those of other packages. A new world is a function that returns an `Instance`, in the module of its kind
-(`classic`, `random_worlds`, `communicating`, `hard`) and in the list `EPISODIC` or `COMMUNICATING` below it, so that
-specs and the command line know it.
+`build("river-swim", n_states=4)` finds it; it also builds `"gym:FrozenLake-v1"` and `"my_module:my_world"`. `load` and
+`save` keep worlds in files, `from_gymnasium` and `read_prism` read those of other packages, and `with_start` lets a
+world begin in a state drawn from a distribution. A new world is a function that returns an `Instance`, in the module
+of its kind (`classic`, `random_worlds`, `communicating`, `hard`) and in the list `EPISODIC` or `COMMUNICATING` below
+it, so that specs and the command line know it.
 """
 
 from amdp.instances.base import Instance as Instance
@@ -21,6 +22,8 @@ from amdp.instances.communicating import swinging_ring as swinging_ring
 from amdp.instances.communicating import swinging_star as swinging_star
 from amdp.instances.communicating import waiting_ring as waiting_ring
 from amdp.instances.communicating import waiting_star as waiting_star
+from amdp.instances.entrance import EnteredInstance as EnteredInstance
+from amdp.instances.entrance import with_start as with_start
 from amdp.instances.files import load as load
 from amdp.instances.files import save as save
 from amdp.instances.gymnasium_tables import from_gymnasium as from_gymnasium

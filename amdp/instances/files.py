@@ -6,6 +6,7 @@
                                              `data[indptr[row]:indptr[row + 1]]`, with next states in `indices`;
                                              `indptr` is `[s*a + 1]` for all steps, or `[h, s*a + 1]`, into one `data`
     initial  a state                         0 if absent
+    start    [s]                             or the chance of each state to be the first: see `with_start`
     name     a text                          the file's name if absent
     scale    [offset, unit]                  see `Scale`; [0, 1] if absent
 
@@ -27,12 +28,13 @@ from amdp import archives
 from amdp.arrays import Floats, floats, require_finite, require_index
 from amdp.errors import InvalidInput, SpecError
 from amdp.instances.base import Instance, Scale
+from amdp.instances.entrance import EnteredInstance, with_start
 from amdp.model.transitions import Kernel, SingleKernel, SparseKernel
 from amdp.regular_files import read_text
 from amdp.text import as_name, quoted
 
 SPARSE = ("data", "indices", "indptr")
-KEYS = ("costs", "p", *SPARSE, "initial", "name", "scale")
+KEYS = ("costs", "p", *SPARSE, "initial", "start", "name", "scale")
 Fields = dict[str, Any]
 
 
@@ -51,9 +53,12 @@ def save(path: str | PathLike[str], instance: Instance) -> None:
     """Write a world to a `.npz` or `.json` file; sparse kernels stay sparse, homogeneous ones are written once."""
     file = Path(path)
     _, write = _format(file)
+    begin: Fields = {"initial": int(instance.initial)}
+    if isinstance(instance, EnteredInstance):
+        begin, instance = {"start": instance.start}, instance.inside
     scale = [instance.scale.offset, instance.scale.unit]
-    fields = {"name": instance.name, "initial": int(instance.initial), "scale": scale, "costs": instance.costs}
-    write(file, fields | _kernel_fields(instance.kernel))
+    fields = {"name": instance.name, "scale": scale, "costs": instance.costs}
+    write(file, fields | begin | _kernel_fields(instance.kernel))
 
 
 def _format(file: Path) -> tuple[Callable[[Path], Fields], Callable[[Path, Fields], None]]:
@@ -115,7 +120,11 @@ def _instance(file: Path, fields: Fields) -> Instance:
         raise InvalidInput(f"initial = {quoted(initial)}; it must be a whole number")
     require_index("initial", initial, costs.shape[1])
     instance = Instance(name, kernel, costs, initial, _scale(fields.get("scale", [0.0, 1.0])))
-    kernel.require_closed(initial)
+    if "start" in fields:
+        if "initial" in fields:
+            raise SpecError("given together with initial; a world begins in one of both ways", f"{file}: start")
+        instance = with_start(instance, _numbers("start", fields["start"]))
+    instance.kernel.require_closed(instance.initial)
     return instance
 
 

@@ -2,23 +2,83 @@
 
 `env.unwrapped.P[s][a]` lists `(chance, next state, reward, terminated)`. A list may name one next state several times
 (walls), and what follows a `terminated` entry means nothing: CliffWalking's goal has ordinary rows.
+
+`by_name("gym:FrozenLake-v1")` is the world of an id, for specs and the command line; its settings are the options of
+the environment, `n_steps` and `terminal`. The id ends in a version, which gymnasium raises when the dynamics change, so
+name and settings are enough to build the same world again; records hold the version of gymnasium besides.
 """
 
-from contextlib import closing
+from collections.abc import Callable
+from contextlib import closing, suppress
 from dataclasses import dataclass
+from inspect import Parameter, Signature, signature
 from typing import Any, Literal, get_args
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from amdp import registry
+from amdp import own_code, registry
 from amdp.arrays import Bools, Floats, floats, require_distributions
 from amdp.errors import InvalidInput, MissingDependency
 from amdp.instances.base import Instance, costs_of_rewards, repeated, require_counts
+from amdp.instances.entrance import with_start
 from amdp.model.transitions import SparseKernel
+from amdp.text import suggestion
 
 Terminal = Literal["absorb", "restart"]
+USUAL_STEPS = 100  # of a world by name whose environment has no limit of steps
+UNUSED = ("self", "render_mode")  # arguments of environments that are no settings
+
+
+def by_name(name: str) -> Callable[..., Instance]:
+    """The function that builds the world of a name such as `gym:FrozenLake-v1`, with the environment's options.
+
+    It has `n_steps` steps, by default the limit of the environment, and one more if the start is random.
+    """
+    _require_gymnasium(name)
+    spec, own = _spec(name)
+
+    def build(**settings: Any) -> Instance:
+        steps = settings.pop("n_steps", usual.default)
+        require_counts(n_steps=steps)
+        terminal = settings.pop("terminal", "absorb")
+        with closing(_make(spec.id, settings)) as env:
+            return from_gymnasium(env, steps, terminal)
+
+    keyword = Parameter.KEYWORD_ONLY
+    usual = Parameter("n_steps", keyword, default=spec.max_episode_steps or USUAL_STEPS, annotation=int)
+    end = Parameter("terminal", keyword, default="absorb", annotation=Terminal)
+    given = [each.replace(default=spec.kwargs.get(each.name, each.default), kind=keyword) for each in own]
+    build.__signature__ = Signature([usual, end, *given])  # type: ignore[attr-defined]
+    return build
+
+
+def _spec(name: str) -> tuple[Any, list[Parameter]]:
+    """What gymnasium has registered under the id in a name, and the options of its environment."""
+    import gymnasium
+    from gymnasium.envs.registration import load_env_creator
+
+    identifier = name.removeprefix(f"{own_code.GYM}:")
+    if "?" in identifier:
+        raise InvalidInput(f"{name!r}; options are settings of the instance, such as --world map_name=8x8")
+    try:
+        spec = gymnasium.spec(identifier)
+        creator = load_env_creator(spec.entry_point)
+    except (gymnasium.error.Error, ImportError, AttributeError) as problem:
+        tables = [each for each, spec in gymnasium.registry.items() if "toy_text" in str(spec.entry_point)]
+        near = suggestion(identifier, gymnasium.registry)
+        known = ", ".join(each for each in tables if "Blackjack" not in each)
+        raise InvalidInput(f"no {name!r}; {near}environments with a table: {known} ({problem})") from problem
+    with suppress(NameError):  # a type that is imported for type checkers only: the kinds of values stay unchecked
+        return spec, _options(signature(creator, eval_str=True))
+    return spec, _options(signature(creator))
+
+
+def _options(given: Signature) -> list[Parameter]:
+    return [
+        each for each in given.parameters.values() if each.name not in UNUSED and each.kind is not Parameter.VAR_KEYWORD
+    ]
 
 
 def from_gymnasium(env: Any, horizon: int, terminal: Terminal = "absorb") -> Instance:
@@ -26,8 +86,8 @@ def from_gymnasium(env: Any, horizon: int, terminal: Terminal = "absorb") -> Ins
 
     States keep their numbers; wrappers are not in the table and are ignored, a time limit too. `terminated` entries
     lead, under `"absorb"`, to one more state `S` in which nothing happens and no reward is paid; under `"restart"`,
-    to the start distribution. If the start is random (Taxi), one last state is added: the world starts there, its
-    first step costs nothing and draws the start, and there are `horizon + 1` steps.
+    to the start distribution. If the start is random (Taxi), the world has an entrance: see `with_start`. Its first
+    step costs nothing and draws the start, and there are `horizon + 1` steps.
 
     The cost of a pair is `(best - E[reward]) / (best - worst)`, with `best` and `worst` over all entries of the table
     and, if there is an absorbing state, its reward 0. So every policy's expected return over `horizon` steps is
@@ -38,6 +98,7 @@ def from_gymnasium(env: Any, horizon: int, terminal: Terminal = "absorb") -> Ins
     if terminal not in get_args(Terminal):
         raise InvalidInput(f"{terminal!r}; it must be 'absorb' or 'restart'", "terminal")
     if isinstance(env, str):
+        _require_gymnasium("from_gymnasium")
         with closing(_make(env)) as made:
             return from_gymnasium(made, horizon, terminal)
     name = _name(env)
@@ -48,12 +109,11 @@ def from_gymnasium(env: Any, horizon: int, terminal: Terminal = "absorb") -> Ins
     rewards[: table.n_states] = table.summed(table.chance * table.reward).reshape(table.n_states, table.n_actions)
     paid = np.append(table.reward[table.chance > 0], [0.0] if absorbs else [])
     costs, scale = costs_of_rewards(rewards, horizon, float(paid.max()), float(paid.min()))
-    initial, n_steps = int(np.argmax(start)), horizon
-    if np.count_nonzero(start) > 1:
-        rows, costs = _with_draw(rows, start, table.n_actions), np.vstack([costs, np.zeros(table.n_actions)])
-        initial, n_steps = len(costs) - 1, horizon + 1
     label = f"{name}-restart" if terminal == "restart" else name
-    return Instance(label, SparseKernel.homogeneous(rows, n_steps), repeated(costs, n_steps), initial, scale)
+    kernel = SparseKernel.homogeneous(rows, horizon)
+    world = Instance(label, kernel, repeated(costs, horizon), int(np.argmax(start)), scale)
+    is_random = np.count_nonzero(start) > 1
+    return with_start(world, np.append(start, [0.0] * absorbs)) if is_random else world
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,22 +147,17 @@ def _rows(table: _Table, start: Floats, absorbs: bool) -> Any:
     return scipy.sparse.vstack(parts, format="csr")
 
 
-def _with_draw(rows: Any, start: Floats, n_actions: int) -> Any:
-    """`rows` and one more state, from which every action draws the start."""
-    first = np.zeros((n_actions, rows.shape[1] + 1))
-    first[:, : len(start)] = start
-    wider = scipy.sparse.csr_array((rows.data, rows.indices, rows.indptr), shape=(rows.shape[0], rows.shape[1] + 1))
-    return scipy.sparse.vstack([wider, scipy.sparse.csr_array(first)], format="csr")
-
-
-def _make(name: str) -> Any:
+def _require_gymnasium(user: str) -> None:
     if registry.missing(("gymnasium",)):
-        raise MissingDependency('from_gymnasium needs gymnasium: pip install "amdp[gym]"')
+        raise MissingDependency(f'{user} needs gymnasium: pip install "amdp[gym]"')
+
+
+def _make(name: str, options: dict[str, Any] | None = None) -> Any:
     import gymnasium
 
     try:
-        return gymnasium.make(name)
-    except (gymnasium.error.Error, ImportError) as problem:
+        return gymnasium.make(name, **(options or {}))
+    except (gymnasium.error.Error, ImportError, TypeError, ValueError, LookupError) as problem:
         raise InvalidInput(f"gymnasium cannot make {name!r}: {problem}") from problem
 
 

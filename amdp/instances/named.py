@@ -1,11 +1,14 @@
-"""The built-in worlds by short name: `build("river-swim", n_states=4)` is `river_swim(n_states=4)`."""
+"""Worlds by name: `build("river-swim", n_states=4)` is `river_swim(n_states=4)`.
+
+`gym:FrozenLake-v1` is an environment of gymnasium, `my_module:my_world` a function of one's own.
+"""
 
 from collections.abc import Callable
 from typing import Any
 
-from amdp import options, registry
+from amdp import options, own_code, registry
 from amdp.errors import InvalidInput
-from amdp.instances import classic, communicating, hard, random_worlds
+from amdp.instances import classic, communicating, gymnasium_tables, hard, random_worlds
 from amdp.instances.base import Instance
 from amdp.text import suggestion
 
@@ -29,12 +32,20 @@ def build(name: str, **settings: Any) -> Instance:
     """The world of that name, with settings by keyword."""
     make = world(name)
     registry.require_options(name, make, settings)
+    registry.require_defaults(name, make)
     options.require_kinds(name, make, settings)
-    return make(**settings)
+    made = make(**settings)
+    if not isinstance(made, Instance):
+        raise InvalidInput(f"{name!r} returned {type(made).__name__}; it must return an amdp.instances.Instance")
+    return made
 
 
 def world(name: str) -> World:
     """The function that builds the world of that name."""
+    if name.startswith(f"{own_code.GYM}:"):
+        return gymnasium_tables.by_name(name)
+    if own_code.is_own(name):
+        return own_code.find(name)  # type: ignore[no-any-return]
     known = standard() | continuing()
     if name not in known:
         raise InvalidInput(f"no instance {name!r}; {suggestion(name, known)}known names: {', '.join(known)}")

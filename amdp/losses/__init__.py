@@ -25,5 +25,7 @@ from amdp.losses.base import FixedLosses as FixedLosses
 from amdp.losses.base import GeneratedLosses as GeneratedLosses
 from amdp.losses.base import LossSequence as LossSequence
 from amdp.losses.by_name import named as named
+from amdp.losses.entered import EnteredLosses as EnteredLosses
 from amdp.losses.readers import from_columns as from_columns
+from amdp.losses.readers import is_table as is_table
 from amdp.losses.readers import load as load

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amdp import options, registry
+from amdp import options, own_code, registry
 from amdp.arrays import Floats, floats
 from amdp.errors import InvalidInput
 from amdp.losses import adversaries
-from amdp.losses.base import CalledLosses, CheckedLosses, LossSequence, round_rng
+from amdp.losses.base import CalledLosses, CheckedLosses, FixedLosses, LossSequence, round_rng
 from amdp.model.segments import Shape
 from amdp.text import suggestion
 
@@ -69,15 +69,30 @@ def named(
     streamed = shape[0] == 1 and len(table) == rounds
     if table.shape[1:] != drawn.shape[1:] or not (streamed or len(table) == shape[0]):
         raise InvalidInput(f"costs has shape {table.shape}; the world has {drawn.shape}")
-    return make(LossTask(table, rounds, seed, shape[0]), **settings)
+    made: Any = make(LossTask(table, rounds, seed, shape[0]), **settings)
+    return made if isinstance(made, LossSequence) else _tables(name, made)
 
 
 def adversary(name: str) -> Adversary:
-    """The function that makes the sequence of that name."""
+    """The function that makes the sequence of that name: a built-in one, or one's own, `my_module:storms`."""
+    if own_code.is_own(name):
+        own: Adversary = own_code.find(name)
+        if len(options.required(own)) != 1:
+            raise InvalidInput(f"{name!r} must have one argument without a default, the task: see LossTask")
+        return own
     known = standard()
     if name not in known:
         raise InvalidInput(f"no losses {name!r}; {suggestion(name, known)}known names: {', '.join(known)}")
     return known[name]
+
+
+def _tables(name: str, made: Any) -> LossSequence:
+    """What a function of one's own returned, if it is an array `[k, h, s, a]`."""
+    try:
+        return FixedLosses(made)
+    except InvalidInput as problem:
+        rule = "it must return a LossSequence or an array [k, h, s, a] in [0, 1]"
+        raise InvalidInput(f"{name!r} returned {type(made).__name__}; {rule}: {problem}") from problem
 
 
 def standard() -> dict[str, Adversary]:

@@ -1,4 +1,4 @@
-"""Recorded losses: `.csv`, `.parquet` or `.npz`, one loss a row.
+"""Recorded losses: a data frame, or a `.csv`, `.parquet` or `.npz` file, one loss a row.
 
     round, step, state, action     whole numbers from 0
     loss                           in [0, 1]
@@ -14,6 +14,7 @@ from importlib import import_module
 from math import prod
 from os import PathLike
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +26,7 @@ from amdp.errors import AmdpError, InvalidInput, MissingDependency, SpecError
 from amdp.losses.base import FixedLosses
 from amdp.model.segments import Shape
 from amdp.regular_files import open_binary, open_text
+from amdp.text import suggestion
 
 PLACE = ("round", "step", "state", "action")
 COLUMNS = (*PLACE, "loss")
@@ -52,15 +54,24 @@ def load(path: str | PathLike[str], shape: Shape | None = None, default: float |
         raise InvalidInput(f"{file}: {problem}") from problem
 
 
-def from_columns(columns: Columns, shape: Shape | None = None, default: float | None = None) -> FixedLosses:
+def is_table(losses: Any) -> bool:
+    """Whether somebody gave losses as a table with columns: a data frame, or a dictionary of arrays."""
+    return (isinstance(losses, Mapping) and "loss" in losses) or hasattr(losses, "columns")
+
+
+def from_columns(columns: Columns | Any, shape: Shape | None = None, default: float | None = None) -> FixedLosses:
     """Losses from the columns round, step, state, action, loss: a dictionary of arrays or a data frame.
 
     The largest round met is the last; so with steps, states and actions, unless `shape` gives their numbers. A place
     that no row names has the loss `default`; without a default it is refused, as is a place that two rows name.
     """
+    # `columns` are names in pandas and polars, and arrays in pyarrow, which has `column_names`.
+    names = columns if isinstance(columns, Mapping) else getattr(columns, "column_names", None) or columns.columns
+    known = list(names)
     for name in COLUMNS:
-        if name not in columns:
-            raise InvalidInput(f"no column {name!r}; expected {', '.join(COLUMNS)}")
+        if name not in known:
+            near = suggestion(name, [str(other) for other in known if other not in COLUMNS])
+            raise InvalidInput(f"no column {name!r}; {near}expected {', '.join(COLUMNS)}")
     losses = floats("loss", columns["loss"], "m")
     places = tuple(_whole(name, columns[name], len(losses)) for name in PLACE)
     sizes = _sizes(places, shape)
@@ -106,8 +117,10 @@ def _require_once(places: Places, sizes: tuple[int, ...], complete: bool) -> Non
         raise InvalidInput(f"two rows for {_place(named[again[0]], sizes)}; expected one")
     if complete and len(named) < prod(sizes):
         gaps = np.flatnonzero(named != np.arange(len(named)))
-        missing = gaps[0] if gaps.size else len(named)
-        raise InvalidInput(f"no row for {_place(missing, sizes)}; counting is from 0; give a default to fill gaps")
+        missing, others = gaps[0] if gaps.size else len(named), prod(sizes) - len(named) - 1
+        more = f", and {others} more are missing" if others else ""
+        remedy = "give a default to fill gaps: amdp.losses.from_columns(table, shape, default=0)"
+        raise InvalidInput(f"no row for {_place(missing, sizes)}; counting is from 0{more}; {remedy}")
 
 
 def _place(flat: np.integer | int, sizes: tuple[int, ...]) -> str:

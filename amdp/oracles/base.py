@@ -195,22 +195,35 @@ class Planner(Bound, solves="minimize"):
 
 def oracle(name: str, **options: Any) -> PlanningOracle:
     """The oracle registered under `name`, such as `"dp"` or `"lp"`, with its options by neutral names."""
-    chosen: PlanningOracle = registry.create(GROUP, name, options)
+    return created(GROUP, name, options)  # type: ignore[no-any-return]
+
+
+def created(group: str, name: str, options: dict[str, Any]) -> Any:
+    """An oracle of an entry-point group, or of one's own; what lacks a member of an oracle is refused."""
+    chosen = registry.create(group, name, options)
+    if not is_oracle(chosen):
+        raise InvalidInput(f"{name!r} is no oracle: it lacks {', '.join(_lacking(chosen))}; see amdp.oracles.base")
     return chosen
 
 
 def bind(oracle: str | PlanningOracle, domain: Domain | World) -> Planner:
     """A planner for many solves over one domain, or the domain of a world: the model is compiled once."""
-    chosen = registry.create(GROUP, oracle, {}) if isinstance(oracle, str) else oracle
+    chosen = created(GROUP, oracle, {}) if isinstance(oracle, str) else oracle
     if not is_oracle(chosen):
         raise InvalidInput(f"{chosen!r} is not an oracle; give a name, such as 'dp', or an oracle")
-    planner: Planner = chosen.bind(as_domain(domain))
+    planner = chosen.bind(as_domain(domain))
+    if not isinstance(planner, Planner):
+        raise InvalidInput(f"{chosen!r} is bound to a {type(planner).__name__}; bind must return an amdp.Planner")
     return planner
 
 
 def is_oracle(chosen: object) -> bool:
     """Whether it has the members of an `Oracle`; `isinstance` with a protocol takes longer than most plans."""
-    return hasattr(chosen, "requires") and hasattr(chosen, "supports") and hasattr(chosen, "bind")
+    return not _lacking(chosen)
+
+
+def _lacking(chosen: object) -> list[str]:
+    return [member for member in ("requires", "supports", "bind") if not hasattr(chosen, member)]
 
 
 def plan(oracle: str | PlanningOracle, domain: Domain | World, cost: ArrayLike) -> Plan:

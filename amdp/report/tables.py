@@ -278,6 +278,8 @@ def tuning(series: Series, contest: Contest) -> str:
     multiplier = f"{TIMES} {series.settings.multiplier:g}"
     if series.role == Role.TUNED:
         return f"grid, {multiplier}"
+    if series.settings.source is not None:  # a report runs nobody's code to ask it
+        return "own code" if series.settings.multiplier == 1.0 else f"own code {multiplier}"
     if tunes_itself(series.settings.name, series.settings.settings):
         return "itself"
     return "theory" if series.settings.multiplier == 1.0 else f"theory {multiplier}"

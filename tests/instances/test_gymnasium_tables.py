@@ -1,3 +1,4 @@
+import json
 from types import SimpleNamespace
 from typing import Any, Literal
 
@@ -7,7 +8,11 @@ import pytest
 
 from amdp import registry
 from amdp.errors import InvalidInput, MissingDependency
-from amdp.instances import Instance, from_gymnasium
+from amdp.experiments.building import arrange
+from amdp.experiments.execution import execute
+from amdp.experiments.settings import RunSettings
+from amdp.experiments.spec import Spec
+from amdp.instances import Instance, build, from_gymnasium
 from amdp.model.evaluation import values
 from amdp.oracles.base import plan
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
@@ -172,3 +177,52 @@ def test_without_gymnasium_the_extra_to_install_is_named(monkeypatch: pytest.Mon
     monkeypatch.setattr(registry, "find_spec", lambda name: None)
     with pytest.raises(MissingDependency, match=r'from_gymnasium needs gymnasium: pip install "amdp\[gym\]"'):
         from_gymnasium("CliffWalking-v1", 5)
+
+
+def test_a_world_by_name_is_that_of_the_environment_with_these_options() -> None:
+    named = build("gym:FrozenLake-v1", map_name="8x8", is_slippery=False, n_steps=HORIZON, terminal="restart")
+    made = from_gymnasium(make("lake-8x8"), HORIZON, "restart")
+    assert named.shape == made.shape
+    assert best_return(named) == best_return(made)
+    assert (named.kernel.matrix(0) != made.kernel.matrix(0)).nnz == 0
+
+
+def test_a_world_by_name_has_as_many_steps_as_the_environment_allows() -> None:
+    assert build("gym:FrozenLake-v1").shape == (100, 17, 4)
+    assert build("gym:Taxi-v4", n_steps=3).shape == (4, 502, 6)
+
+
+def test_worlds_of_gymnasium_in_specs_and_records() -> None:
+    world = {"name": "gym:FrozenLake-v1", "n_steps": 5, "is_slippery": [True, False]}
+    games, learners = [{"instance": world, "episodes": 5}], [{"name": "ftpl-shared"}]
+    spec = Spec.from_dict({"games": games, "learners": learners})
+    assert list(spec.games) == ["gym:FrozenLake-v1 is_slippery=true", "gym:FrozenLake-v1 is_slippery=false"]
+    record = execute(spec.first()[1].settings)
+    again = RunSettings.from_json(json.loads(record.to_bytes())["settings"])
+    assert arrange(again).game.world.shape == (5, 17, 4)
+    assert record.made["versions"]["gymnasium"] == gymnasium.__version__
+    assert record.failure is None
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "reason"),
+    [
+        ("gym:FrozenLak-v1", {}, "did you mean 'FrozenLake-v1'"),
+        ("gym:FrozenLake-v99", {}, "FrozenLake-v1"),
+        ("gym:Blackjack-v1", {}, "no table 'P'"),
+        ("gym:FrozenLake-v1?map_name=8x8", {}, "--world map_name=8x8"),
+        ("gym:FrozenLake-v1", {"map_nam": "8x8"}, "did you mean 'map_name'"),
+        ("gym:FrozenLake-v1", {"map_name": "9x9"}, "cannot make"),
+        ("gym:FrozenLake-v1", {"is_slippery": 1}, "true or false"),
+        ("gym:FrozenLake-v1", {"n_steps": 0}, "n_steps = 0"),
+    ],
+)
+def test_wrong_names_and_options_are_refused(name: str, settings: dict[str, Any], reason: str) -> None:
+    with pytest.raises(InvalidInput, match=reason):
+        build(name, **settings)
+
+
+def test_a_name_of_gymnasium_needs_gymnasium(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "missing", lambda packages: list(packages))
+    with pytest.raises(MissingDependency, match=r"gym:FrozenLake-v1 needs gymnasium: pip install"):
+        build("gym:FrozenLake-v1")

@@ -23,13 +23,13 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amdp import kernels, registry
+from amdp import kernels
 from amdp.arrays import Floats, floats, refuse
 from amdp.errors import InvalidInput, Unsolved
 from amdp.kernels.blocks import Projecting
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, World, as_domain
-from amdp.oracles.base import Bound, Oracle, Report, Status, is_oracle, one_line
+from amdp.oracles.base import Bound, Oracle, Report, Status, created, is_oracle, one_line
 
 GROUP = "amdp.projections"
 LARGEST_EXPONENT = 700.0  # exp of more is infinite
@@ -128,8 +128,7 @@ class Projector(Bound, solves="project"):
 
 def projection(name: str, **options: Any) -> ProjectionOracle:
     """The projection oracle registered under `name`, such as `"newton"`, with its options."""
-    chosen: ProjectionOracle = registry.create(GROUP, name, options)
-    return chosen
+    return created(GROUP, name, options)  # type: ignore[no-any-return]
 
 
 def project(
@@ -147,7 +146,7 @@ def project(
 
 def bind_projection(oracle: str | ProjectionOracle, domain: Domain | World) -> Projector:
     """A projector for many projections onto one domain."""
-    chosen = registry.create(GROUP, oracle, {}) if isinstance(oracle, str) else oracle
+    chosen = created(GROUP, oracle, {}) if isinstance(oracle, str) else oracle
     bound = chosen.bind(as_domain(domain)) if is_oracle(chosen) else None
     if not isinstance(bound, Projector):
         raise InvalidInput(f"{chosen!r} is not a projection oracle; give a name, such as 'newton', or an oracle")
