@@ -1,4 +1,4 @@
-"""The commands of `amdp`, a file each; `amdp/cli.py` lists them.
+"""The commands of `amdp`, a file each; `amdp/cli.py` lists them, and imports the one that is called.
 
 `screen.py` is what they share: printing, errors and Ctrl-C, `key=value`, options;
 `completion.py` offers names to the shell; `ladder_rates.py` is shared by `table` and `rates`.
