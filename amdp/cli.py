@@ -23,7 +23,6 @@ COMMANDS = (
     *("instances", "learners", "oracles"),
     *("table", "rates", "verify"),
 )
-HOMES = dict.fromkeys(("instances", "learners", "oracles"), "lists")  # modules with another name than their command
 
 
 class LaterCommand(TyperCommand):
@@ -36,7 +35,7 @@ class LaterCommand(TyperCommand):
     def loaded(self) -> Any:
         """The command itself."""
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-        alone.command(self.name)(getattr(import_module(f"amdp.commands.{_home(str(self.name))}"), str(self.name)))
+        alone.command(self.name)(getattr(import_module(f"amdp.commands.{self.name}"), str(self.name)))
         return get_command(alone)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
@@ -55,13 +54,9 @@ class Commands(TyperGroup):
         return list(COMMANDS)
 
 
-def _home(name: str) -> str:
-    return HOMES.get(name, name)
-
-
 def _told(name: str) -> str:
     """The docstring of a command, from the text of its module."""
-    text = files("amdp.commands").joinpath(f"{_home(name)}.py").read_text(encoding="utf-8")
+    text = files("amdp.commands").joinpath(f"{name}.py").read_text(encoding="utf-8")
     functions = {node.name: node for node in ast.parse(text).body if isinstance(node, ast.FunctionDef)}
     return ast.get_docstring(functions[name]) or ""
 

@@ -8,6 +8,7 @@ import signal
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from threading import Event
 from types import FrameType
 from typing import Annotated, Any
@@ -27,6 +28,13 @@ WorldSettings = Annotated[list[str] | None, typer.Option(help="KEY=VALUE for the
 Workers = Annotated[
     int | None, typer.Option(help="Number of processes, one thread each; without it, one for each core.")
 ]
+
+
+class PolicyClass(StrEnum):
+    """The policies over which the cost is minimized."""
+
+    MARKOV = "markov"
+    STATIONARY = "stationary"
 
 
 class Screen(Console):

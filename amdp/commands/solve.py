@@ -1,6 +1,5 @@
 """`amdp solve`: an optimal policy of a world under its own costs, with a proof of optimality."""
 
-from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,16 @@ from rich.table import Table
 
 from amdp import registry
 from amdp.commands import completion
-from amdp.commands.screen import AsJson, Screen, WorldSettings, clear_errors, print_json, settings, unmarked
+from amdp.commands.screen import (
+    AsJson,
+    PolicyClass,
+    Screen,
+    WorldSettings,
+    clear_errors,
+    print_json,
+    settings,
+    unmarked,
+)
 from amdp.errors import InvalidInput, MissingDependency, UnsupportedDomain
 from amdp.game.games import WORLD_FILES
 from amdp.instances import Instance, build, load
@@ -25,13 +33,6 @@ USUAL = "Without it: dp for markov policies, auto for stationary ones."
 
 
 REPORT = ("seconds", "iterations", "nodes", "rebuilds", "solver", "note")
-
-
-class PolicyClass(StrEnum):
-    """The policies over which the cost is minimized."""
-
-    MARKOV = "markov"
-    STATIONARY = "stationary"
 
 
 def solve(

@@ -258,7 +258,7 @@ def play(
     progress
         Whether to show a progress bar; None: in a terminal.
     settings
-        Further settings of the learner: `amdp learners` lists them.
+        Further settings of the learner: `amdp learners NAME` lists them.
     """
     match = enter(game, learner, oracle=oracle, projection=projection, multiplier=multiplier, **settings).require_used()
     if isinstance(checkpoints, int | np.integer):
