@@ -73,6 +73,12 @@ def print_json(content: Any) -> None:
     typer.echo(json.dumps(content, indent=2, allow_nan=False))
 
 
+def gap_text(gap: float, objective: float) -> str:
+    """A gap between a value and its bound, in absolute numbers and as a part of the value."""
+    part = f", {gap / abs(objective):.3g} of the objective" if gap and objective else ""
+    return f"{gap:.3g} absolute{part}" if gap else "0"
+
+
 @contextmanager
 def clear_errors() -> Iterator[None]:
     """End the command in one line and exit code 1 on an error of the library, the disk or the memory.

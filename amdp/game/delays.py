@@ -166,7 +166,8 @@ def require_rounds(rounds: int) -> None:
 
 
 def _unknown(text: str) -> InvalidInput:
-    near = suggestion(text.partition(":")[0], [form.partition(":")[0] for form in FORMS])
+    word, known = text.partition(":")[0], [form.partition(":")[0] for form in FORMS]
+    near = "" if word in known else suggestion(word, known)  # otherwise the numbers behind it are wrong
     return InvalidInput(f"no delays {text!r}; {near}known forms: {', '.join(FORMS)}")
 
 
