@@ -14,7 +14,6 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from amdp import registry
 from amdp.commands import completion
 from amdp.commands.completion import option
 from amdp.commands.loading import Spent, Stopwatch, stopwatch
@@ -37,8 +36,6 @@ from amdp.game.match import Match
 from amdp.game.regret import Regret, log_checkpoints
 from amdp.game.rounds import Round
 from amdp.losses.by_name import standard
-from amdp.oracles.base import GROUP as ORACLES
-from amdp.oracles.projection.base import GROUP as PROJECTIONS
 
 ADVERSARIES = ", ".join(standard())
 DELAY = "Episodes until feedback arrives: none, fixed:50, uniform:0:100, geometric:20, and others."
@@ -251,11 +248,7 @@ def _facts(asked: RunSettings, match: Match) -> Iterator[tuple[str, Any]]:
     """The settings, given or usual, then the parameters that the recipe made of them; none that changes nothing."""
     game, player = asked.game, asked.learner
     yield "learner", player.name
-    yield from (
-        (part, name)
-        for part, group in (("oracle", ORACLES), ("projection", PROJECTIONS))
-        if (name := getattr(player, part) or _solver(match.learner, part, group))
-    )
+    yield from ((part, str(getattr(player, part) or name)) for part, name in match.solvers.items())
     yield "losses", game.losses
     yield ("episodes", game.episodes) if game.episodes else ("steps", game.steps)
     if game.unknown:
@@ -267,19 +260,11 @@ def _facts(asked: RunSettings, match: Match) -> Iterator[tuple[str, Any]]:
     if player.multiplier != 1.0:
         yield "multiplier", player.multiplier
     yield from {**player.settings, "seed": asked.seed}.items()
-    used = {name: value for name, value in match.used.items() if name not in ("total_delay", *player.settings)}
+    said = ("total_delay", *match.solvers, *player.settings)
+    used = {name: value for name, value in match.used.items() if name not in said}
     if match.rounds == game.length:  # said above
         del used["rounds"]
     yield from ((LABELS.get(name, name), value) for name, value in used.items())
-
-
-def _solver(learner: object, part: str, group: str) -> str | None:
-    """The name of the solver that a learner works with, if it has one."""
-    chosen: Any = getattr(learner, part, None)
-    if chosen is None or isinstance(chosen, str):
-        return chosen
-    kind: Any = type(chosen)
-    return registry.name_of(group, kind)
 
 
 def _costs(match: Match, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
