@@ -15,6 +15,7 @@ from amdp.arrays import one_hot as one_hot
 from amdp.arrays import step_major as step_major
 from amdp.comparison import Results as Results
 from amdp.comparison import compare as compare
+from amdp.comparison import read as read
 from amdp.errors import AmdpError as AmdpError
 from amdp.errors import CertificateRejected as CertificateRejected
 from amdp.errors import EmptyConfidenceSet as EmptyConfidenceSet

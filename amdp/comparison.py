@@ -6,17 +6,21 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Self
 
+from rich.console import Console
+
 from amdp.errors import InvalidInput
 from amdp.experiments.engines import LocalPool, leave_if_importing
 from amdp.experiments.frame import frame
 from amdp.experiments.manifest import load, origin
-from amdp.experiments.progress import Watcher
+from amdp.experiments.progress import NotebookLine, Tally, Watcher, watcher
 from amdp.experiments.runner import Outcome, run
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
 from amdp.game.games import ROUNDS
 from amdp.instances import continuing
+from amdp.notebook import in_notebook
 from amdp.report import Look, StoredRuns, Written, write
+from amdp.report.page import overview
 
 SEEDS = 10
 
@@ -47,12 +51,23 @@ class Results:
         failed = f", {len(self.outcome.failed)} failed" if self.outcome.failed else ""
         return f"Results({self.spec.title!r}, {runs} runs{failed}, in {self.folder})"
 
-    def frame(self, timings: bool = False) -> Any:
-        """All curves as one `pandas.DataFrame`: a row for each run and checkpoint, sums from the start."""
-        return frame(self.spec, Store(self.folder), timings)
+    def _repr_html_(self) -> str:
+        """In a notebook: the final regret of every learner in every game."""
+        return overview(StoredRuns.gather(self.spec, Store(self.folder)), Look())
+
+    def frame(self, timings: bool = False, tries: bool = False) -> Any:
+        """All curves as one `pandas.DataFrame`: a row for each run and checkpoint, sums from the start.
+
+        Every setting is a column, with its default where the spec does not give it. With `tries` the runs that chose
+        multipliers are in it too, with `timings` the seconds of each part of the loop.
+        """
+        return frame(self.spec, Store(self.folder), timings, tries)
 
     def report(self, folder: str | PathLike[str] | None = None, look: Look | None = None) -> Written:
-        """Write figures, tables and one HTML page; by default into `report` inside the folder of the runs."""
+        """Write figures, tables and one HTML page; by default into `report` inside the folder of the runs.
+
+        In a notebook the page is shown below the cell.
+        """
         return write(self.spec, Store(self.folder), self.folder / "report" if folder is None else Path(folder), look)
 
 
@@ -66,6 +81,7 @@ def compare(
     rounds: int = ROUNDS,
     workers: int | None = None,
     retry_failed: bool = False,
+    progress: bool | None = None,
 ) -> Results:
     """Play every learner in every game with every seed, in parallel, and keep each run in the folder `out`.
 
@@ -86,23 +102,49 @@ def compare(
         Processes, one thread each; by default as many as there are cores.
     retry_failed
         Play again what failed before.
+    progress
+        Whether to show how far it is; None: in a terminal and in a notebook.
     """
     leave_if_importing()
     wanted = _spec(spec, games, learners, seeds, rounds)
-    notes = _Notes()
+    notes = _Notes(_progress(progress))
     with Store(Path(out)) as store:
         outcome = run(wanted, store, LocalPool(workers), notes, retry_failed=retry_failed)
     return Results(wanted, Path(out), outcome, tuple(notes.lines))
 
 
-class _Notes(Watcher):
-    """Keeps what a terminal would show."""
+def read(folder: str | PathLike[str], timings: bool = False, tries: bool = False) -> Any:
+    """The curves of a comparison that is stored in a folder, as one `pandas.DataFrame`: see `Results.frame`."""
+    return Results.open(folder).frame(timings, tries)
 
-    def __init__(self) -> None:
+
+def _progress(wanted: bool | None) -> Watcher:
+    """What shows the progress of a comparison."""
+    console = Console(stderr=True)
+    if not (in_notebook() or console.is_terminal if wanted is None else wanted):
+        return Watcher()
+    return NotebookLine() if in_notebook() else watcher(console)
+
+
+class _Notes(Watcher):
+    """Keeps notes for the results, and leaves the progress to another watcher."""
+
+    def __init__(self, shown: Watcher) -> None:
         self.lines: list[str] = []
+        self._shown = shown
+
+    def __enter__(self) -> Self:
+        self._shown.__enter__()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._shown.__exit__(*problem)
 
     def note(self, text: str) -> None:
         self.lines.append(text)
+
+    def show(self, tally: Tally) -> None:
+        self._shown.show(tally)
 
 
 def _spec(

@@ -7,6 +7,7 @@ from typing import TypeGuard
 
 MAX_NAME = 1000  # letters
 MAX_MESSAGE = 4000  # letters of an error message
+LEAST_PART = 3  # letters of a part of a name from which the name is guessed
 MAX_VALUE = 200  # letters of a value in a message
 RULE = f"it must be a text of one line, of printable letters, {MAX_NAME} of them at most"
 # What a spreadsheet takes for the begin of a formula, in ASCII and in its wide forms, behind any number of our marks.
@@ -72,6 +73,13 @@ def _is_number(text: str) -> bool:
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """`did you mean 'x'? `, where a known word is near."""
-    near = get_close_matches(word, list(known), 1)
-    return f"did you mean {near[0]!r}? " if near else ""
+    """`did you mean 'x'? `, where a known word is near: small letters and hyphens may be written otherwise."""
+    plain = {_plain(name): name for name in known}
+    wanted = _plain(word)
+    inside = sorted((name for name in plain if len(wanted) >= LEAST_PART and wanted in name), key=len)
+    near = get_close_matches(wanted, plain, 1) or inside
+    return f"did you mean {plain[near[0]]!r}? " if near else ""
+
+
+def _plain(word: str) -> str:
+    return word.casefold().replace("_", "-")

@@ -146,8 +146,9 @@ def _reference() -> list[Any]:
 def _commands() -> str:
     """What `--help` says of each command."""
     parts = ["# Commands"]
-    for name, command in sorted(get_command(app).commands.items()):  # type: ignore[attr-defined]
-        context = command.make_context(name, [], resilient_parsing=True)
+    for name, later in sorted(get_command(app).commands.items()):  # type: ignore[attr-defined]
+        context = later.make_context(name, [], resilient_parsing=True)
+        command = context.command
         rows = [_parameter(each, context) for each in command.params]
         table = "\n".join(["| option | meaning | default |", "|---|---|---|", *rows])
         told = re.sub(r"^Example: (.*)$", r"Example: `\1`", command.help or "", flags=re.MULTILINE)

@@ -24,6 +24,12 @@ def test_importing_amdp_loads_no_solver_and_no_compiler() -> None:
     assert loaded_after("import amdp").isdisjoint(HEAVY)
 
 
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_the_version_and_the_help_of_all_commands_load_no_solver(option: str) -> None:
+    loaded = loaded_after(f"from amdp.cli import app; app([{option!r}], standalone_mode=False)")
+    assert loaded.isdisjoint([*HEAVY, "numpy", "scipy"])
+
+
 def test_models_and_boxes_need_no_compiler() -> None:
     statements = """
 import numpy as np, amdp

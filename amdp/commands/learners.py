@@ -1,33 +1,51 @@
-"""`amdp learners`: the list of all learners, or the settings of one, with theory's values for a game."""
+"""`amdp learners`: the learners by name, grouped by the games that they play, or the settings of one."""
 
-from collections.abc import Iterator
-from dataclasses import replace
-from inspect import getdoc
+from enum import StrEnum
+from itertools import product
 from typing import Annotated, Any
 
 import typer
-from rich.table import Column, Table
 
 from amdp import options, registry
-from amdp.algorithms.named import GROUP
-from amdp.algorithms.settings import WHAT
-from amdp.commands import completion, lists
+from amdp.algorithms.named import GROUP, recipe
+from amdp.commands import completion, listing
 from amdp.commands.completion import option
+from amdp.commands.learner_settings import explained, show, usual_games
+from amdp.commands.listing import Entry, summary
 from amdp.commands.play import DELAY, EPISODES
-from amdp.commands.screen import AsJson, Screen, WorldSettings, clear_errors, print_json, settings
-from amdp.errors import AmdpError, InvalidInput
-from amdp.experiments.building import arrange
-from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings, plain
+from amdp.commands.screen import AsJson, WorldSettings, clear_errors, print_json, settings
+from amdp.errors import InvalidInput
+from amdp.experiments.settings import GameSettings, LearnerSettings, Named
+from amdp.game.games import Game
+from amdp.game.match import Match, enter
 
-# Without a WORLD: the first of these games that the learner plays, as many episodes or steps as `amdp play` has.
-EPISODIC: tuple[dict[str, Any], ...] = ({}, {"unknown": True}, {"unknown": True, "radius": "l1"})
-STREAMS = ("waiting-ring", "random-parked", "random-ergodic", "random-entered")
+# Small games: those that a learner enters say what it can play.
+UNKNOWN: tuple[dict[str, Any], ...] = ({}, {"unknown": True}, {"unknown": True, "radius": "l1"})
+EPISODIC = [{"world": "tiny", "rounds": 4, "delay": delay, **p} for delay, p in product(("none", "fixed:1"), UNKNOWN)]
+STREAMS = [
+    {"world": world, "steps": 200} for world in ("waiting-ring", "random-parked", "random-ergodic", "random-entered")
+]
+KINDS = ("episodes", "stream", "known_transitions", "unknown_transitions", "delays")  # of games
+HINT = "amdp learners NAME: its settings, given by --set KEY=VALUE, in a spec under `settings`."
+
+
+class FeedbackName(StrEnum):
+    """What a learner is told of the losses: those on its way, or all."""
+
+    BANDIT = "bandit"
+    FULL = "full"
+
+
+class Kind(StrEnum):
+    """The kind of a game."""
+
+    EPISODES = "episodes"
+    STREAM = "stream"
 
 
 def learners(
     name: Annotated[
-        str | None,
-        typer.Argument(help="Show the settings of this learner instead.", autocompletion=completion.learners),
+        str | None, typer.Argument(help="Explain the settings of this learner.", autocompletion=completion.learners)
     ] = None,
     instance: Annotated[
         str | None,
@@ -35,113 +53,131 @@ def learners(
             metavar="[WORLD]", help="With NAME: the world that it is tuned for.", autocompletion=completion.instances
         ),
     ] = None,
+    feedback: Annotated[FeedbackName | None, typer.Option(help="Only learners with this feedback.")] = None,
+    plays: Annotated[Kind | None, typer.Option(help="Only learners for such games.")] = None,
+    delays: Annotated[bool, typer.Option("--delays", help="Only learners for delayed feedback.")] = False,
+    unknown: Annotated[
+        bool, typer.Option("--unknown", help="Only learners for unknown transitions; with NAME, in such a game.")
+    ] = False,
     episodes: Annotated[int | None, typer.Option(help=f"With NAME: episodes; {EPISODES} if not given.")] = None,
     steps: Annotated[int | None, typer.Option(help="With NAME: instead of episodes, steps of one stream.")] = None,
     delay: Annotated[str, option(completion.delays, f"With NAME. {DELAY}")] = "none",
-    unknown: Annotated[bool, typer.Option("--unknown", help="With NAME: the transitions are not known.")] = False,
-    radius: Annotated[str, typer.Option(help="With --unknown: the confidence sets, as in `amdp play`.")] = "paper",
+    radius: Annotated[str, typer.Option(help="With NAME, --unknown: confidence sets, as in `amdp play`.")] = "paper",
     multiplier: Annotated[float, typer.Option(help="With NAME: factor of the learning rate.")] = 1.0,
     given: Annotated[list[str] | None, typer.Option("--set", help="With NAME: KEY=VALUE; repeatable.")] = None,
     world: WorldSettings = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the learners, the games that each can play, and their settings; with NAME, explain the settings of one.
+    """List the learners, grouped by the games that they play; with NAME, explain the settings of one.
 
-    Example: amdp learners
+    Example: amdp learners --feedback bandit --unknown
 
     Example: amdp learners uob-reps river-swim --episodes 2000 --unknown
     """
-    if name is None:
-        lists.learners(as_json)
-        return
     with clear_errors():
-        player = LearnerSettings(name, multiplier=multiplier, settings=settings("--set", given or ()))
-        if instance is None:
-            if world:
-                raise InvalidInput("--world: its settings are for a WORLD, which is not given")
-            games = list(_usual_games(episodes, steps, delay, unknown, radius))
+        if name is None:
+            _refuse("goes with NAME", episodes=episodes, steps=steps, delay=delay != "none", set=given, world=world)
+            wanted: dict[str, Any] = {} if feedback is None else {"feedback": feedback}
+            asked = {"unknown_transitions": unknown, "delays": delays} | ({plays: True} if plays else {})
+            rows = _rows(wanted | {key: True for key, value in asked.items() if value})
         else:
-            length = EPISODES if episodes is None and steps is None else episodes
-            where = Named(instance, settings("--world", world or ()))
-            games = [GameSettings(where, episodes=length, steps=steps, delay=delay, unknown=unknown, radius=radius)]
-        found = _explained(player, _played(player, games))
+            _refuse("narrows the list; leave out NAME", feedback=feedback, plays=plays, delays=delays)
+            player = LearnerSettings(name, multiplier=multiplier, settings=settings("--set", given or ()))
+            found = explained(player, _games(instance, world, episodes, steps, delay, unknown, radius))
     if as_json:
-        print_json(found)
+        print_json(rows if name is None else found)
+    elif name is None:
+        groups = listing.by_heading((_heading(row), _entry(row)) for row in sorted(rows, key=_place))
+        listing.show(groups, whole=False, hint=HINT)
     else:
-        _show(found)
+        show(found)
 
 
-def _usual_games(
-    episodes: int | None, steps: int | None, delay: str, unknown: bool, radius: str
-) -> Iterator[GameSettings]:
-    if steps is None:
-        asked = [{"unknown": True, "radius": radius}] if unknown else EPISODIC
-        for known in asked:
-            yield GameSettings(Named("tiny"), episodes=episodes or EPISODES, delay=delay, **known)
-    if episodes is None and not unknown:
-        for name in STREAMS:
-            yield GameSettings(Named(name), steps=steps or EPISODES, delay=delay)
+def _refuse(reason: str, **given: Any) -> None:
+    """Refuse options that belong to the other form of the command."""
+    for name, value in given.items():
+        if value:
+            raise InvalidInput(f"--{name} {reason}")
 
 
-def _played(player: LearnerSettings, games: list[GameSettings]) -> GameSettings:
-    """The first of the games that the learner plays when nothing is set by hand; the only one is taken as it is."""
-    plainly, refusals = replace(player, multiplier=1.0, settings={}), []
-    for game in games if len(games) > 1 else ():
-        try:
-            arrange(RunSettings(game, plainly, seed=1))
-        except AmdpError as refusal:
-            refusals.append(refusal)
-        else:
-            return game
-    if refusals:
-        raise refusals[0]
-    return games[0]
+def _games(
+    instance: str | None,
+    world: list[str] | None,
+    episodes: int | None,
+    steps: int | None,
+    delay: str,
+    unknown: bool,
+    radius: str,
+) -> list[GameSettings]:
+    if instance is None:
+        if world:
+            raise InvalidInput("--world: its settings are for a WORLD, which is not given")
+        return list(usual_games(episodes, steps, delay, unknown, radius))
+    length = EPISODES if episodes is None and steps is None else episodes
+    where = Named.by_name(instance, settings("--world", world or ()))
+    return [GameSettings(where, episodes=length, steps=steps, delay=delay, unknown=unknown, radius=radius)]
 
 
-def _explained(player: LearnerSettings, game: GameSettings) -> dict[str, Any]:
-    recipe, match = registry.find(GROUP, player.name), arrange(RunSettings(game, player, seed=1))
-    usual = options.defaults(recipe)
+def _rows(wanted: dict[str, Any]) -> list[dict[str, Any]]:
+    """The learners that play a game with all that is wanted: one for delays or a stream need not be for both."""
+    games = [Game(**game) for game in EPISODIC + STREAMS]
+    names = registry.names(GROUP)
+    played = {name: [_facts(match) for game in games if (match := _entered(game, name))] for name in names}
+    return [_row(name, facts) for name, facts in played.items() if _fits(facts, wanted)]
+
+
+def _facts(match: Match) -> dict[str, Any]:
+    """What there is in a game: the keys of a row."""
+    knows = match.domain.dynamics is match.game.world.kernel
     return {
-        "name": player.name,
-        "what": getdoc(recipe) or "",
-        "game": plain(game),
-        "multiplier": player.multiplier,
-        "settings": [
-            {"name": name, "what": WHAT.get(name, ""), "default": usual[name], "value": value}
-            for name, value in match.settings.items()
-        ],
-        "tuned_without_delay": match.tuned_without_delay,
+        "episodes": not match.game.is_stream,
+        "stream": match.game.is_stream,
+        "known_transitions": knows,
+        "unknown_transitions": not knows,
+        "feedback": match.used["told"],
+        "delays": match.game.total_delay > 0,
     }
 
 
-def _show(found: dict[str, Any]) -> None:
-    screen = Screen()
-    paragraphs = (" ".join(lines.split()) for lines in found["what"].split("\n\n"))
-    screen.print(f"{found['name']}: " + "\n\n".join(paragraphs) + "\n")
-    if not found["settings"]:
-        screen.print("It has no settings.")
-        return
-    table = Table(Column("setting", no_wrap=True), "default", Column("in this game", no_wrap=True), "what it is")
-    for row in found["settings"]:
-        table.add_row(row["name"], _default(row), _number(row["value"]), row["what"])
-    screen.print(table)
-    screen.print(f"This game: {_words(found['game'])}; multiplier {found['multiplier']:g}.")
-    if found["tuned_without_delay"]:
-        screen.print("Theory's rate is for feedback that comes at once: it does not know of the delay.")
+def _fits(played: list[dict[str, Any]], wanted: dict[str, Any]) -> bool:
+    """Whether one of the games that a learner plays is as wanted."""
+    return not wanted or any(wanted.items() <= facts.items() for facts in played)
 
 
-def _default(row: dict[str, Any]) -> str:
-    """A default of None stands for theory's value, but where the learner has none: see the value."""
-    has_theory = isinstance(row["value"], float | int) and row["default"] is None
-    return "theory" if has_theory else _number(row["value"] if row["default"] is None else row["default"])
+def _row(name: str, played: list[dict[str, Any]]) -> dict[str, Any]:
+    build = recipe(name)
+    return {
+        "name": name,
+        "what": summary(build),
+        **{key: any(facts[key] for facts in played) for key in KINDS},
+        "feedback": played[0]["feedback"] if played else None,
+        "settings": options.defaults(build),
+    }
 
 
-def _number(value: Any) -> str:
-    return "none" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
+def _entered(game: Game, learner: str) -> Match | None:
+    try:
+        return enter(game, learner)
+    except Exception:  # a refusal, or a defect of somebody's learner: it does not play this game
+        return None
 
 
-def _words(game: dict[str, Any]) -> str:
-    length = f"{game['episodes']} episodes" if game["episodes"] is not None else f"{game['steps']} steps of one stream"
-    known = f"unknown transitions, radius {game['radius']}" if game["unknown"] else "known transitions"
-    late = "no delay" if game["delay"] == "none" else f"delay {game['delay']}"
-    return f"{Named.from_json(game['instance'])}, {length}, {known}, {late}"
+def _place(row: dict[str, Any]) -> tuple[Any, ...]:
+    """Episodes before streams, known before unknown transitions, then by feedback; names stay in their order."""
+    return row["stream"], not row["episodes"], row["unknown_transitions"], str(row["feedback"])
+
+
+def _heading(row: dict[str, Any]) -> str:
+    """What somebody has for whom these learners are."""
+    lengths = {"episodes": row["episodes"], "one stream of steps": row["stream"]}
+    transitions = {"known": row["known_transitions"], "unknown": row["unknown_transitions"]}
+    if not any(lengths.values()):
+        return "Plays none of the games that were tried"
+    games = " or ".join(word for word, holds in lengths.items() if holds)
+    known = " or ".join(word for word, holds in transitions.items() if holds)
+    text = f"{games}; transitions {known}; {row['feedback']} feedback"
+    return text[0].upper() + text[1:] + ("" if row["delays"] else ", no delays")
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    return Entry(row["name"], row["what"])

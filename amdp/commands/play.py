@@ -7,7 +7,6 @@ from dataclasses import asdict, dataclass, field
 from math import isfinite
 from pathlib import Path
 from threading import Event
-from time import perf_counter
 from typing import Annotated, Any, TextIO
 
 import numpy as np
@@ -18,7 +17,18 @@ from rich.table import Table
 from amdp import own_code
 from amdp.commands import completion
 from amdp.commands.completion import option
-from amdp.commands.screen import AsJson, Screen, WorldSettings, clear_errors, interruptible, leave, print_json, settings
+from amdp.commands.loading import Spent, Stopwatch, stopwatch
+from amdp.commands.screen import (
+    AsJson,
+    Screen,
+    WorldSettings,
+    clear_errors,
+    gap_text,
+    interruptible,
+    leave,
+    print_json,
+    settings,
+)
 from amdp.errors import InvalidInput
 from amdp.experiments.building import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
@@ -32,6 +42,7 @@ ADVERSARIES = ", ".join(standard())
 DELAY = "Episodes until feedback arrives: none, fixed:50, uniform:0:100, geometric:20, and others."
 EPISODES = 10_000
 LEARNER = "ftpl"  # without any other
+NO_DELAY = "none"
 MAX_CHECKPOINTS = 6  # rows of the table of regrets
 LABELS = {"told": "feedback"}  # words of the table for keys of JSON
 UNPROVED = "unbounded"  # the upper end of a regret whose comparator is not bounded from below
@@ -99,7 +110,7 @@ def play(
 
     Example: amdp play server-farm --world n_servers=3 --learner ftpl-infinite --steps 2000 --losses nominal
     """
-    with clear_errors():
+    with clear_errors(), stopwatch() as clock:
         if not unknown:
             refuse_radius(radius, radius_scale)
         game = GameSettings(
@@ -120,16 +131,16 @@ def play(
             game, LearnerSettings(name, parts[0], parts[1], multiplier, chosen, own_code.digest(name)), seed
         )
         match = arrange(asked).require_used()
-        began = perf_counter()
+        clock.begin()
         with ExitStack() as stack:
             stream = stack.enter_context(_recording(record, asked, match)) if record else None
             stop = stack.enter_context(interruptible())
-            rounds = RecordedRounds(asked, match, stop, stream)
+            rounds = RecordedRounds(asked, match, stop, clock, stream)
             # In a stream each checkpoint is a hard problem: there only some are measured.
             at = None if steps is None else log_checkpoints(match.rounds, asked.checkpoints)
             regret = match.measure(rounds, at)
-            seconds = perf_counter() - began
-    result = _summary(rounds, regret, seconds)
+            spent = clock.read()
+    result = _summary(rounds, regret, spent)
     if as_json:
         print_json(result)
     else:
@@ -165,17 +176,21 @@ class RecordedRounds:
     asked: RunSettings
     match: Match
     stop: Event
+    clock: Stopwatch
     stream: TextIO | None = None
     entering: list[int] = field(default_factory=list)  # steps of each round that belong to a switch of policies
+    learner_loading: float = 0.0  # seconds of the learner in which machine code was loaded, as far as is known
 
     def __iter__(self) -> Iterator[Round]:
-        loss = 0.0
+        loss, code = 0.0, 0.0
         with _bar() as bar:
             task = bar.add_task(self.asked.learner.name, total=self.match.rounds, loss=0.0)
             for record in self.match.play(self.asked.seed):
                 if self.stream:
                     _write(self.stream, _line(record))
                 loss += record.paid
+                self.learner_loading += min(self.clock.code - code, record.seconds)
+                code = self.clock.code
                 self.entering.append(len(record.entering.states))
                 bar.update(task, advance=1, loss=loss / (record.k + 1))
                 yield record
@@ -212,7 +227,7 @@ def _write(stream: TextIO, line: dict[str, Any]) -> None:
     stream.flush()
 
 
-def _summary(rounds: RecordedRounds, regret: Regret, seconds: float) -> dict[str, Any]:
+def _summary(rounds: RecordedRounds, regret: Regret, spent: Spent) -> dict[str, Any]:
     played = int(regret.rounds[-1])
     bound = rounds.match.bound(played)
     at = np.searchsorted(regret.rounds, log_checkpoints(played))
@@ -225,8 +240,11 @@ def _summary(rounds: RecordedRounds, regret: Regret, seconds: float) -> dict[str
         "regret_high": curve["regret_high"][-1],
         "bound": None if bound is None else asdict(bound) | {"total": bound.total},
         "no_bound": rounds.match.unproved(played) if bound is None else None,
-        "seconds": seconds,
+        "seconds": spent.working + rounds.clock.code,
+        "playing_seconds": spent.working,
+        "loading_seconds": spent.loading,
         "learner_seconds": float(regret.learner_seconds[-1]),
+        "learner_loading_seconds": rounds.learner_loading,
         "oracle_calls": int(regret.oracle_calls[-1]),
         "trials": int(regret.trials[-1]),
         "steps_entering": sum(rounds.entering[:played]),
@@ -251,33 +269,55 @@ def _show(asked: RunSettings, match: Match, result: dict[str, Any]) -> None:
 
 
 def _facts(asked: RunSettings, match: Match) -> Iterator[tuple[str, Any]]:
-    """The settings that were given, then the parameters that the recipe made of them."""
+    """The settings, given or usual, then the parameters that the recipe made of them; none that changes nothing."""
     game, player = asked.game, asked.learner
-    chosen = {name: getattr(game, name) for name in ("losses", "episodes", "steps", "delay", "comparator")}
+    yield "learner", player.name
+    yield from ((part, str(getattr(player, part) or name)) for part, name in match.solvers.items())
+    yield "losses", game.losses
+    yield ("episodes", game.episodes) if game.episodes else ("steps", game.steps)
     if game.unknown:
-        chosen |= {"unknown": f"radius {game.radius} times {game.radius_scale:g}"}
-    chosen |= {"oracle": player.oracle, "projection": player.projection, "multiplier": player.multiplier}
-    chosen |= {**player.settings, "seed": asked.seed}
-    yield from ((name, value) for name, value in chosen.items() if value is not None)
-    yield from ((LABELS.get(name, name), value) for name, value in match.used.items())
+        yield "unknown", f"radius {game.radius} times {game.radius_scale:g}"
+    if game.delay != NO_DELAY:
+        yield from {"delay": game.delay, "total_delay": match.game.total_delay}.items()
+    if game.comparator:
+        yield "comparator", game.comparator
+    if player.multiplier != 1.0:
+        yield "multiplier", player.multiplier
+    yield from {**player.settings, "seed": asked.seed}.items()
+    said = ("total_delay", *match.solvers, *player.settings)
+    used = {name: value for name, value in match.used.items() if name not in said}
+    if match.rounds == game.length:  # said above
+        del used["rounds"]
+    yield from ((LABELS.get(name, name), value) for name, value in used.items())
 
 
 def _costs(match: Match, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    each = result["learner_seconds"] / result["rounds"]
+    learner = result["learner_seconds"] - result["learner_loading_seconds"]
+    each = f"the learner {learner:.3g}, or {learner / result['rounds']:.2g} a round"
     yield "regret", _interval(result["regret"], result["regret_high"])
+    if result["regret_high"] is not None and not _is_exact(result["regret"], result["regret_high"]):
+        yield "comparator's gap", gap_text(result["regret_high"] - result["regret"], result["curve"]["best"][-1])
     yield "bound on its mean", result["no_bound"] or _terms(result["bound"])
-    yield "seconds", f"{result['seconds']:.2f}; the learner {result['learner_seconds']:.2f}, or {each:.2e} a round"
-    if result["oracle_calls"]:
+    yield "playing", f"{result['playing_seconds']:.3g} seconds, {each}"
+    yield "loading", f"{result['loading_seconds']:.3g} seconds: the world, the learner, machine code"
+    if result["trials"]:
         yield "plans", f"{result['oracle_calls']}, of which {result['trials']} for resampling trials"
-    if match.epoch:
+    elif result["oracle_calls"]:
+        yield "plans", str(result["oracle_calls"])
+    if result["steps_entering"]:
         yield "spent on switches", f"{result['steps_entering']} steps with a loss of {result['paid_entering']:.6g}"
+
+
+def _is_exact(low: float, high: float) -> bool:
+    """Whether the comparator is proved optimal up to rounding."""
+    return high - low <= 1e-6 * max(1.0, abs(low))
 
 
 def _interval(low: float, high: float | None) -> str:
     """One number if the comparator is proved optimal up to rounding, else both ends of the regret."""
     if high is None:
         return f"{low:.6g} .. {UNPROVED}"
-    return f"{low:.6g}" if high - low <= 1e-6 * max(1.0, abs(low)) else f"{low:.6g} .. {high:.6g}"
+    return f"{low:.6g}" if _is_exact(low, high) else f"{low:.6g} .. {high:.6g}"
 
 
 def _terms(bound: dict[str, float]) -> str:

@@ -8,6 +8,7 @@ import signal
 import tomllib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from threading import Event
 from types import FrameType
 from typing import Annotated, Any
@@ -27,6 +28,13 @@ WorldSettings = Annotated[list[str] | None, typer.Option(help="KEY=VALUE for the
 Workers = Annotated[
     int | None, typer.Option(help="Number of processes, one thread each; without it, one for each core.")
 ]
+
+
+class PolicyClass(StrEnum):
+    """The policies over which the cost is minimized."""
+
+    MARKOV = "markov"
+    STATIONARY = "stationary"
 
 
 class Screen(Console):
@@ -63,6 +71,12 @@ def leave(*, interrupted: bool = False, failed: bool = False) -> None:
 def print_json(content: Any) -> None:
     """Print the output that programs read."""
     typer.echo(json.dumps(content, indent=2, allow_nan=False))
+
+
+def gap_text(gap: float, objective: float) -> str:
+    """A gap between a value and its bound, in absolute numbers and as a part of the value."""
+    part = f", {gap / abs(objective):.3g} of the objective" if gap and objective else ""
+    return f"{gap:.3g} absolute{part}" if gap else "0"
 
 
 @contextmanager

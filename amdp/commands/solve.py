@@ -1,6 +1,6 @@
 """`amdp solve`: an optimal policy of a world under its own costs, with a proof of optimality."""
 
-from enum import StrEnum
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +12,18 @@ from rich.table import Table
 
 from amdp import registry
 from amdp.commands import completion
-from amdp.commands.screen import AsJson, Screen, WorldSettings, clear_errors, print_json, settings, unmarked
+from amdp.commands.loading import stopwatch
+from amdp.commands.screen import (
+    AsJson,
+    PolicyClass,
+    Screen,
+    WorldSettings,
+    clear_errors,
+    gap_text,
+    print_json,
+    settings,
+    unmarked,
+)
 from amdp.errors import InvalidInput, MissingDependency, UnsupportedDomain
 from amdp.game.games import WORLD_FILES
 from amdp.instances import Instance, build, load
@@ -22,16 +33,9 @@ from amdp.oracles.stationary.search import Progress
 
 MAX_SHOWN = 12  # steps and states of a policy that fit a screen of 80 columns
 USUAL = "Without it: dp for markov policies, auto for stationary ones."
-
-
-REPORT = ("seconds", "iterations", "nodes", "rebuilds", "solver", "note")
-
-
-class PolicyClass(StrEnum):
-    """The policies over which the cost is minimized."""
-
-    MARKOV = "markov"
-    STATIONARY = "stationary"
+GAP = "Gap that counts as optimal, as a part of what the best policy pays; stationary: of steps times the largest cost."
+COUNTED = ("iterations", "nodes", "rebuilds", "solver", "note")
+REPORT = ("seconds", *COUNTED)
 
 
 def solve(
@@ -51,7 +55,7 @@ def solve(
     ] = PolicyClass.MARKOV,
     world: WorldSettings = None,
     seconds: Annotated[float | None, typer.Option(help="Time limit of the oracle.")] = None,
-    gap: Annotated[float | None, typer.Option(help="Relative gap that counts as optimal.")] = None,
+    gap: Annotated[float | None, typer.Option(help=GAP)] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of the oracle.")] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -61,7 +65,7 @@ def solve(
 
     Example: amdp solve random-parked --domain stationary --world n_states=3
     """
-    with clear_errors():
+    with clear_errors(), stopwatch() as clock:
         built = instance_of(instance, settings("--world", world or ()))
         options = {"seconds": seconds, "gap": gap, "threads": threads}
         is_markov = policies is PolicyClass.MARKOV
@@ -75,11 +79,14 @@ def solve(
             planner = _planner(chosen, domain, usual if name != usual else None)
             if hasattr(planner, "on_progress"):
                 planner.on_progress = partial(_show_progress, title, spinner)
+            clock.begin()
             plans = planner.minimize(built.costs[None]).require(Status.OPTIMAL, Status.FEASIBLE)
-        if as_json:
-            print_json(_as_dict(name, plans[0]))
-            return
-        _show(built.name, name, plans[0])
+            spent = clock.read()
+    answer = _as_dict(name, plans[0]) | {"solving_seconds": spent.working, "loading_seconds": spent.loading}
+    if as_json:
+        print_json(answer)
+    else:
+        _show(built.name, answer, plans[0])
 
 
 def instance_of(name: str, options: dict[str, Any]) -> Instance:
@@ -119,7 +126,7 @@ def _planner(chosen: PlanningOracle, domain: Domain, remedy: str | None) -> Plan
 
 
 def _show_progress(title: str, spinner: Spinner, now: Progress) -> None:
-    bounds = f"incumbent {now.incumbent:.6g}, bound {now.bound:.6g}, gap {now.gap:.2g}"
+    bounds = f"incumbent {now.incumbent:.6g}, bound {now.bound:.6g}, gap {gap_text(now.gap, now.incumbent)}"
     spinner.update(unmarked(f"{title}: {bounds}, {now.nodes} nodes, {now.seconds:.1f} s"))
 
 
@@ -130,23 +137,35 @@ def _as_dict(name: str, plan: Plan) -> dict[str, Any]:
         "objective": plan.objective,
         "bound": plan.bound,
         "gap": plan.gap,
+        "relative_gap": plan.gap / abs(plan.objective) if plan.objective else None,
         **{name: getattr(plan.report, name) for name in REPORT},
         "actions": plan.actions.tolist(),
         "values": plan.values.tolist(),
     }
 
 
-def _show(world: str, name: str, plan: Plan) -> None:
+def _show(world: str, answer: dict[str, Any], plan: Plan) -> None:
     screen = Screen()
-    facts = Table(show_header=False, title=f"{world} by {name}")
-    for key, value in _as_dict(name, plan).items():
-        if key not in ("oracle", "actions", "values") and value != "":
-            facts.add_row(key, f"{value:.10g}" if isinstance(value, float) else str(value))
+    facts = Table(show_header=False, title=f"{world} by {answer['oracle']}")
+    for key, text in _facts(answer):
+        facts.add_row(key, text)
     screen.print(facts)
+    stationary = plan.actions.ndim == 1
+    screen.print("action at each state" if stationary else "action at each step (row) and state (column)")
     screen.print(_policy(plan))
     steps, states = np.atleast_2d(plan.actions).shape
     if max(steps, states) > MAX_SHOWN:
         screen.print(f"({_first(steps)} steps and {_first(states)} states; --json gives all)")
+
+
+def _facts(answer: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What there is to say: a count of zero says that the oracle does not count such things, or had no need to."""
+    yield from ((key, str(answer[key])) for key in ("oracle", "status"))
+    yield from ((key, f"{answer[key]:.10g}") for key in ("objective", "bound"))
+    yield "gap", gap_text(answer["gap"], answer["objective"])
+    yield from ((key, str(answer[key])) for key in COUNTED if answer[key])
+    yield "solving", f"{answer['solving_seconds']:.3g} seconds"
+    yield "loading", f"{answer['loading_seconds']:.3g} seconds: the world, the oracle, machine code"
 
 
 def _first(count: int) -> str:
@@ -157,8 +176,7 @@ def _policy(plan: Plan) -> Table:
     """The first actions `[h, s]` of a policy, or `[s]` of a stationary one."""
     stationary = plan.actions.ndim == 1
     rules = np.atleast_2d(plan.actions)[:MAX_SHOWN, :MAX_SHOWN]
-    title = "action at each state" if stationary else "action at each step (row) and state (column)"
-    table = Table("step", *map(str, range(rules.shape[1])), title=title)
+    table = Table("step", *map(str, range(rules.shape[1])))
     for h, actions in enumerate(rules):
         table.add_row("all" if stationary else str(h), *map(str, actions))
     return table

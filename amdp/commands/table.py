@@ -5,10 +5,11 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from amdp.algorithms.paper_table import EPISODES, LOWER_BOUNDS, STREAM, TABLE, LowerBound, Row
+from amdp.algorithms.paper_table import LOWER_BOUNDS, STREAM, TABLE, LowerBound, Row
+from amdp.commands import listing
 from amdp.commands.ladder_rates import HEADS, MEANING, cells, markdown, play_ladders
+from amdp.commands.listing import Entry
 from amdp.commands.screen import AsJson, Screen, clear_errors, print_json
 from amdp.errors import InvalidInput
 from amdp.experiments.ladders import spec_of
@@ -16,8 +17,11 @@ from amdp.experiments.table_1 import ladders
 from amdp.report.rates import LadderFit
 
 SEEDS, QUICK_SEEDS = 8, 4
+LETTERS = (
+    "Letters: `H` steps, `S` states, `A` actions, `K` episodes, `T` steps of a stream, `D` total delay, `diam` "
+    "diameter, `tau` mixing time, `alpha` least chance of a visit or a start."
+)
 COLUMNS = ("algorithm", "learner", "transitions", "feedback", "regret", "method", "time", "source")
-NARROW, WIDE = 110, 150  # characters of a line: below the first only five columns are shown, from the second on all
 
 
 def table(
@@ -66,20 +70,21 @@ def _show_rows(rows: list[Row], as_json: bool) -> None:
     if as_json:
         print_json([asdict(row) for row in rows])
         return
+    ordered = sorted(rows, key=lambda row: row.setting == STREAM)  # episodes first, else as the paper has them
+    listing.show(listing.by_heading((_heading(row), _entry(row)) for row in ordered), whole=False, hint=LETTERS)
     screen = Screen()
-    count = len(COLUMNS) if screen.width >= WIDE else len(COLUMNS) - 1 if screen.width >= NARROW else len(COLUMNS) - 3
-    for setting in (EPISODES, STREAM):
-        shown = Table(title=setting)
-        for head in COLUMNS[:count]:
-            unbroken = head in ("learner", "transitions")  # a name that is broken cannot be typed
-            shown.add_column(head, overflow="fold", no_wrap=unbroken)
-        for row in rows:
-            if row.setting == setting:
-                name, learner, transitions, *others = _cells(row)[:count]
-                shown.add_row(name, learner, transitions.replace(", ", ",\n"), *others)
-        screen.print(shown)
     for bound in LOWER_BOUNDS:
         screen.print(f"no learner beats {_lower(bound)}")
+
+
+def _heading(row: Row) -> str:
+    text = f"{row.setting}; transitions {row.transitions}; {row.feedback} feedback"
+    return text[0].upper() + text[1:]
+
+
+def _entry(row: Row) -> Entry:
+    """The learner by name, then what the paper's row says of the algorithm."""
+    return Entry(row.learner, f"{row.name}: {row.regret}; {row.method}, {row.efficiency}; {row.reference}")
 
 
 def _lower(bound: LowerBound) -> str:
@@ -107,9 +112,9 @@ def _page(rows: list[Row], fits: list[LadderFit], flags: str) -> str:
         "# Table 1, executable",
         "",
         f"Written by `amdp table --run{flags} --out DIR --page docs/table-1.md`; do not edit. It has {which}.",
-        "Letters: `H` steps, `S` states, `A` actions, `K` episodes, `T` steps of a stream, `D` total delay, `diam`",
-        "diameter, `tau` mixing time, `alpha` least chance of a visit or a start. Each row is a learner by that short",
-        "name; it refuses worlds in which its assumption does not hold, and says why.",
+        LETTERS,
+        "Each row is a learner by that short name; it refuses worlds in which its assumption does not hold, and says",
+        "why.",
         "",
         *markdown(heads, [(*_cells(row), row.cost, row.setting, row.provenance) for row in rows]),
         "",

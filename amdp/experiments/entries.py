@@ -12,7 +12,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from amdp import options, own_code, registry
 from amdp.algorithms.named import GROUP as LEARNERS
 from amdp.algorithms.named import recipe
-from amdp.errors import SpecError
+from amdp.errors import AmdpError, SpecError
 from amdp.experiments import reading
 from amdp.experiments.building import checksum, is_file
 from amdp.experiments.grid import Point, expanded
@@ -32,6 +32,8 @@ LEARNER = {
 DEFAULTS = [*GAME, "oracle", "projection", "multiplier"]
 ALTERNATIVES = {"episodes", "steps"}  # one of them given drops the other one's default
 UNLABELLED = ("sha256", "source")  # settings that no label shows
+
+INSIDE = "%s = {{ name = {name}, {setting} }}"  # how a setting of a part is written
 
 Settings = TypeVar("Settings", GameSettings, LearnerSettings)
 
@@ -100,6 +102,7 @@ def _points(
     seen: set[str | None] = set()
     for i, given in enumerate(tables):
         path = f"{kind}[{i}]"
+        _refuse_settings_outside(path, given, readers)
         entry = reading.table(path, given, readers)
         label, wanted = entry.pop("label", None), entry.pop(others, None)
         dropped = ALTERNATIVES if ALTERNATIVES & entry.keys() else set()
@@ -111,6 +114,34 @@ def _points(
         origins = {key: f"defaults.{key}" for key in usual.keys() - entry.keys()}
         for point in expanded(path, usual | entry, origins):
             yield point, label, wanted
+
+
+def _refuse_settings_outside(path: str, entry: Table, keys: Mapping[str, Any]) -> None:
+    """Refuse a setting that stands beside the name that it belongs to, and say where to write it."""
+    for key in [key for key in entry if key not in keys]:
+        for name, function, place in _takers(entry):
+            if key in options.annotations(function):
+                where = place.format(name=reading.shown(name), setting=f"{key} = {reading.shown(entry[key])}")
+                raise SpecError(f"unknown key; it is a setting of {name!r}: write {where}", below(path, key))
+
+
+def _takers(entry: Table) -> Iterator[tuple[str, Any, str]]:
+    """The parts of an entry that are given by name and take settings, and how these are written."""
+    for key, where in (("name", "settings = {{ {setting} }}"), *((key, INSIDE % key) for key in CATALOGS)):
+        given = entry.get(key)
+        for item in given if isinstance(given, list) else [given]:
+            name = item.get("name") if isinstance(item, dict) else item
+            function = _function(key, name) if isinstance(name, str) else None
+            if function is not None:
+                yield str(name), function, where
+
+
+def _function(key: str, name: str) -> Any:
+    """What builds the part of that name; None where nothing does, which is refused elsewhere."""
+    try:
+        return registry.find(LEARNERS, name) if key == "name" else CATALOGS[key].find(name)
+    except AmdpError:
+        return None
 
 
 def _values(point: Point, annotations: Mapping[str, Any], folder: str = "") -> Table:

@@ -15,6 +15,7 @@ from rich.text import Text
 from amdp.experiments.engines import Playing
 from amdp.experiments.record import Record
 from amdp.experiments.spec import Planned, Role
+from amdp.notebook import NotebookBar
 
 REFRESH_SECONDS = 0.25  # between two drawings of the live table
 MOST_LINES = 10  # of a whole experiment, if it is quick
@@ -203,6 +204,23 @@ class LiveTable(Watcher):
         if time.monotonic() - self._when >= REFRESH_SECONDS:
             self._when = time.monotonic()
             self._live.update(table(tally, self._live.console.height - OTHER_LINES), refresh=True)
+
+
+class NotebookLine(Watcher):
+    """For notebooks: a bar and the progress in words."""
+
+    def __init__(self) -> None:
+        self._bar = NotebookBar(keep=True)
+
+    def __enter__(self) -> Self:
+        self._bar.__enter__()
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self._bar.__exit__(*problem)
+
+    def show(self, tally: Tally) -> None:
+        self._bar.show(sum(row.done for row in tally.rows_now), tally.all, sentence(tally))
 
 
 def watcher(console: Console, quiet: bool = False) -> Watcher:

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from amdp.arrays import require_room, require_whole
 from amdp.errors import InvalidInput
+from amdp.text import suggestion
 
 Ints = NDArray[np.int64]
 
@@ -165,7 +166,9 @@ def require_rounds(rounds: int) -> None:
 
 
 def _unknown(text: str) -> InvalidInput:
-    return InvalidInput(f"no delays {text!r}; known forms: {', '.join(FORMS)}")
+    word, known = text.partition(":")[0], [form.partition(":")[0] for form in FORMS]
+    near = "" if word in known else suggestion(word, known)  # otherwise the numbers behind it are wrong
+    return InvalidInput(f"no delays {text!r}; {near}known forms: {', '.join(FORMS)}")
 
 
 def _whole_numbers(values: ArrayLike) -> Ints:

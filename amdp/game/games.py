@@ -31,6 +31,7 @@ from amdp.model.dynamics import Dynamics
 from amdp.model.l1_ball import L1Ball
 from amdp.model.segments import Shape
 from amdp.oracles.base import PlanningOracle, oracle
+from amdp.text import suggestion
 
 WORLD_FILES = (".npz", ".json")
 LOSS_FILES = (".csv", ".parquet", ".npz")
@@ -230,8 +231,9 @@ def require_feedback(feedback: str | None) -> None:
 
 def require_radius(radius: str, scale: float) -> None:
     """Refuse an unknown radius of confidence sets, and a scale that is not positive."""
-    if radius not in (*RADII, L1):
-        raise InvalidInput(f"{radius!r}; known names: {', '.join((*RADII, L1))}", "radius")
+    known = (*RADII, L1)
+    if radius not in known:
+        raise InvalidInput(f"{radius!r}; {suggestion(str(radius), known)}known names: {', '.join(known)}", "radius")
     require_positive("radius_scale", scale)
 
 

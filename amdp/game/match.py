@@ -29,7 +29,10 @@ from amdp.game.regret import Measurement, Regret, log_checkpoints, measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
 from amdp.model.domains import Domain, StationaryPolicies
+from amdp.notebook import NotebookBar, in_notebook
+from amdp.oracles.base import GROUP as ORACLES
 from amdp.oracles.base import Planner, PlanningOracle, oracle
+from amdp.oracles.projection.base import GROUP as PROJECTIONS
 from amdp.oracles.projection.base import ProjectionOracle, Projector, projection
 
 if TYPE_CHECKING:
@@ -134,6 +137,13 @@ class Match:
         return {name: value for name, value in values.items() if value is not None}
 
     @property
+    def solvers(self) -> dict[str, str]:
+        """The names of the oracle or projection that the learner works with."""
+        parts = {"oracle": ORACLES, "projection": PROJECTIONS}
+        chosen = {part: getattr(self.learner, part, None) for part in parts}
+        return {part: _solver_name(parts[part], solver) for part, solver in chosen.items() if solver is not None}
+
+    @property
     def used(self) -> dict[str, Any]:
         """What the game and the tuning made of the settings, for the record of a run."""
         facts = {
@@ -143,7 +153,7 @@ class Match:
             "told": FEEDBACK_NAMES.get(self.played.feedback, self.played.feedback.__name__),
         }
         marks = {"tuned_without_delay": True} if self.tuned_without_delay else {}
-        return facts | ({"epoch": self.epoch} if self.epoch else {}) | self.parameters | marks
+        return facts | ({"epoch": self.epoch} if self.epoch else {}) | self.parameters | self.solvers | marks
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -270,7 +280,7 @@ def play(
     checkpoints
         About how many, evenly spaced in the logarithm of the rounds, or the rounds themselves.
     progress
-        Whether to show a progress bar; None: in a terminal.
+        Whether to show a progress bar; None: in a terminal and in a notebook.
     settings
         Further settings of the learner, such as `rate` or `gamma`: `amdp.settings` has those of a learner in a game
         with their values, `amdp learners NAME` explains them.
@@ -281,7 +291,7 @@ def play(
         checkpoints = log_checkpoints(match.rounds, int(checkpoints))
     name = learner if isinstance(learner, str) else type(match.learner).__name__
     played = match.blocks(seed)
-    shown = sys.stderr.isatty() if progress is None else progress
+    shown = (sys.stderr.isatty() or in_notebook()) if progress is None else progress
     regret = match.measure(_with_bar(played, match.rounds, name) if shown else played, checkpoints)
     return Run(**vars(regret), match=match, learner=name, seed=seed)
 
@@ -300,6 +310,19 @@ def rounds(game: Game, learner: Player, seed: int = 1, **settings: Any) -> Itera
 
 
 def _with_bar(played: Iterator[Block], total: int, name: str) -> Iterator[Block]:
+    return (_with_notebook_bar if in_notebook() else _with_terminal_bar)(played, total, name)
+
+
+def _with_notebook_bar(played: Iterator[Block], total: int, name: str) -> Iterator[Block]:
+    done = 0
+    with NotebookBar() as bar:
+        for block in played:
+            yield block
+            done += len(block)
+            bar.show(done, total, f"{name}: {done} of {total} rounds")
+
+
+def _with_terminal_bar(played: Iterator[Block], total: int, name: str) -> Iterator[Block]:
     from rich.console import Console
     from rich.progress import Progress
 
@@ -326,6 +349,11 @@ def _learner(
     projector = projection(projector) if isinstance(projector, str) else projector
     task = WatchedTask(game.domain, game.rounds, game.total_delay, planner, projector, multiplier, player)
     return from_task(task, **settings), task
+
+
+def _solver_name(group: str, solver: Any) -> str:
+    kind: Any = type(solver)
+    return solver if isinstance(solver, str) else registry.name_of(group, kind)
 
 
 def _arena(game: Game, setup: Learner[Any] | EpochSetup) -> Arena:

@@ -1,5 +1,7 @@
 """Random worlds: dense, sparse, layered, and communicating for an infinite horizon; the same seed, the same world."""
 
+from dataclasses import replace
+
 import numpy as np
 import scipy
 from numpy.typing import NDArray
@@ -28,7 +30,7 @@ def tiny(
     n_steps: int = 3, n_states: int = 3, n_actions: int = 2, seed: Seed = USUAL_SEED, concentration: float = 1.0
 ) -> Instance:
     """A `random_dense` world that is small enough to check by hand."""
-    return random_dense(n_steps, n_states, n_actions, seed, concentration)
+    return replace(random_dense(n_steps, n_states, n_actions, seed, concentration), name="tiny")
 
 
 def random_dense(

@@ -10,6 +10,7 @@ A new figure is a function in `figures.py` and an entry of its `KINDS`; a new ta
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from itertools import chain, count
 from pathlib import Path
 
@@ -26,16 +27,25 @@ from amdp.text import encoded
 
 __all__ = ["Look", "MeanBand", "MedianBand", "StoredRuns", "Written", "write", "write_runs"]
 
+FRAME_HEIGHT = "45em"  # of the page in a notebook, which scrolls
 MAX_FILE_LABEL = 60  # letters of a label in the name of a file
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Written:
-    """The files of a report."""
+    """The files of a report; in a notebook it shows the page itself."""
 
     page: Path
     figures: list[Path]
     tables: list[Path]
+
+    def __repr__(self) -> str:
+        return f"{self.page}: {len(self.figures)} figure files, {len(self.tables)} table files"
+
+    def _repr_html_(self) -> str:
+        """The page in a frame, where its style stays its own."""
+        page = escape(self.page.read_text(encoding="utf-8"))
+        return f'<iframe srcdoc="{page}" style="width: 100%; height: {FRAME_HEIGHT}; border: 0"></iframe>'
 
 
 def write(spec: Spec, store: Store, folder: str | Path, look: Look | None = None) -> Written:

@@ -10,7 +10,7 @@ from string import Template
 from amdp.report.figures import Look, Picture
 from amdp.report.markup import Table, comma_separated
 from amdp.report.results import Contest, StoredRuns
-from amdp.report.tables import every_curve, every_run, gaps, settings, tries, words_of
+from amdp.report.tables import every_curve, every_run, final, gaps, settings, tries, words_of
 from amdp.text import encoded
 
 STYLE = Path(__file__).with_name("page.css")
@@ -81,6 +81,16 @@ def compose(results: StoredRuns, chapters: list[Chapter], look: Look) -> str:
         contents="\n".join(section.link for section in sections),
         sections="\n".join(section.html for section in sections),
     )
+
+
+def overview(results: StoredRuns, look: Look) -> str:
+    """What a notebook shows of a comparison: its runs in words, and the final regret in each game."""
+    games = (
+        f"<h4>{escape(contest.label)}</h4>{_table(final(contest, look), heading=False)}"
+        for contest in results.contests
+        if contest.series
+    )
+    return f"<p><strong>{escape(results.spec.title)}</strong>: {escape(_summary(results))}</p>{''.join(games)}"
 
 
 def progress(results: StoredRuns) -> str:

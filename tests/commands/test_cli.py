@@ -136,11 +136,3 @@ def test_learners_say_what_they_play() -> None:
     assert [listed["mdp-e"][key] for key in keys] == [False, True, False, "full", False]
     assert [listed["uniform"][key] for key in keys] == [True, True, True, "bandit", True]
     assert all(row["episodes"] or row["stream"] for row in listed.values())
-
-
-@pytest.mark.parametrize("command", [["learners"], ["table"], ["table", "--all"]])
-def test_names_and_words_are_whole_in_80_columns(command: list[str]) -> None:
-    shown = runner.invoke(app, command, env={"COLUMNS": "80"}).stdout
-    assert max(map(len, shown.splitlines())) == 80
-    words = ["hedge-infinite-renewed", "communicating" if "table" in command else "unknown transitions"]
-    assert all(word in shown.partition("no learner beats")[0] for word in words)

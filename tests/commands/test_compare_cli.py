@@ -186,7 +186,6 @@ def test_results_name_what_they_leave_out(finished: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("words", "rule"),
     [
-        (("--format", "parquet"), "give --out"),
         (("--json",), "give --out"),
         (("--out", "/no/such/folder/file.csv"), "cannot be written"),
     ],

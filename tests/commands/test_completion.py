@@ -11,6 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from amdp import registry
+from amdp.cli import app
 from amdp.commands import completion
 from amdp.instances import build
 
@@ -51,3 +52,13 @@ def test_completion_is_installed_for_a_shell(shell: str, tmp_path: Path) -> None
     subprocess.run(command, check=True, capture_output=True, env=at_home)
     written = "".join(path.read_text(encoding="utf-8") for path in tmp_path.rglob("*") if path.is_file())
     assert "_AMDP_COMPLETE" in written
+
+
+def test_commands_that_are_imported_when_called_are_completed_too() -> None:
+    def offered(words: str) -> list[str]:
+        count = str(len(words.split()) - 1)
+        asked = {"_AMDP_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": count}
+        return CliRunner().invoke(app, env=asked, prog_name="amdp").stdout.split()
+
+    assert offered("amdp re") == ["report", "results", "reach"]
+    assert offered("amdp play --learner o-re") == ["o-reps", "o-reps-adaptive", "o-reps-full"]

@@ -122,6 +122,45 @@ def test_people_get_one_screen() -> None:
     assert not result.stderr
 
 
+def rows(*arguments: str) -> dict[str, str]:
+    """The rows of the first table that a command prints."""
+    result = runner.invoke(app, arguments, env={"COLUMNS": "200"})
+    assert result.exit_code == 0, result.output
+    lines = [line.strip("│").split("│") for line in result.stdout.splitlines() if line.count("│") == 3]
+    return {key.strip(): text.strip() for key, text in lines}
+
+
+def test_a_run_names_its_learner_and_solvers_and_leaves_out_what_changes_nothing() -> None:
+    plain = rows("play", "tiny", "--episodes", "30")
+    assert (plain["learner"], plain["oracle"]) == ("ftpl", "dp")
+    assert not {"delay", "total_delay", "multiplier", "rounds", "projection", "spent on switches"} & plain.keys()
+    delayed = rows("play", "tiny", "--episodes", "30", "--delay", "fixed:2", "--learner", "o-reps", "--multiplier", "3")
+    assert (delayed["learner"], delayed["projection"]) == ("o-reps", "newton")
+    assert (delayed["delay"], delayed["total_delay"], delayed["multiplier"]) == ("fixed:2", "57", "3")
+    assert not {"oracle", "plans"} & delayed.keys()
+
+
+def test_loading_is_told_from_playing_and_solving() -> None:
+    answer = played("tiny", "--episodes", "30")
+    assert 0 < answer["playing_seconds"] <= answer["seconds"]
+    assert 0 <= answer["learner_loading_seconds"] <= answer["learner_seconds"]
+    assert answer["loading_seconds"] > 0
+    solved = json.loads(runner.invoke(app, ["solve", "tiny", "--json"]).stdout)
+    assert solved["solving_seconds"] > 0
+    assert solved["loading_seconds"] > 0
+
+
+def test_gaps_are_absolute_and_relative_under_the_same_words() -> None:
+    solved = rows("solve", "river-swim", "--oracle", "lp", "--seconds", "0")
+    assert (solved["oracle"], solved["gap"]) == ("lp", "11.6 absolute, 0.581 of the objective")
+    assert not {"nodes", "rebuilds", "seconds"} & solved.keys()
+    assert rows("solve", "tiny")["gap"] == "0"
+    stream = ("play", "random-parked", "--world", "n_states=3", "--steps", "60", "--learner", "hedge-infinite")
+    loose = rows(*stream, "--comparator", "local-search")
+    assert loose["comparator's gap"].endswith(" of the objective")
+    assert "comparator's gap" not in rows(*stream)
+
+
 def test_the_record_has_the_settings_and_a_line_for_each_round(tmp_path: Path) -> None:
     path = tmp_path / "rounds.jsonl"
     answer = played("tiny", "--episodes", "12", "--record", str(path))

@@ -65,6 +65,11 @@ def test_settings_of_the_world_are_those_that_are_given() -> None:
     assert "of 3 steps" not in shown("random-dense", "--world", "n_steps=3")
 
 
+def test_the_title_is_the_name_that_was_typed() -> None:
+    for name in ("tiny", "random-dense"):
+        assert shown(name).split(":")[0].strip() == name
+
+
 def test_where_moves_are_deterministic_little_is_saved() -> None:
     assert " ".join(shown("grid", "--world", "slip=0.0").split()).endswith("in this world scaling saves little.")
 

@@ -350,6 +350,26 @@ WRONG: list[tuple[str, str, str]] = [
     (learner_of('label = "x"'), "learners[1].name", "missing; it must be given"),
     (learner_of('name = "ftlp"'), "learners[1].name", "\"ftlp\"; did you mean 'ftpl'? known names: "),
     (learner_of('name = "ftpl"\nspeed = 3'), "learners[1].speed", "unknown key; known keys: label, name, oracle"),
+    (
+        learner_of('name = "ftpl"\nrate = 0.3'),
+        "learners[1].rate",
+        "unknown key; it is a setting of 'ftpl': write settings = { rate = 0.3 }",
+    ),
+    (
+        learner_of('name = ["fpl", "ftpl-shared"]\nlimit = 3'),
+        "learners[1].limit",
+        "unknown key; it is a setting of 'ftpl-shared': write settings = { limit = 3 }",
+    ),
+    (
+        learner_of('name = "ftpl"\noracle = "lp"\nthreads = 2'),
+        "learners[1].threads",
+        "unknown key; it is a setting of 'lp': write oracle = { name = \"lp\", threads = 2 }",
+    ),
+    (
+        game_of(TINY + "n_states = 4"),
+        "games[1].n_states",
+        "unknown key; it is a setting of 'tiny': write instance = { name = \"tiny\", n_states = 4 }",
+    ),
     (learner_of('name = "ftpl"\noracle = "dpp"'), "learners[1].oracle", "\"dpp\"; did you mean 'dp'?"),
     (
         learner_of('name = "ftpl"\noracle = { name = "lp", time = 3 }'),

@@ -11,7 +11,7 @@ from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
 
 @dataclass(frozen=True)
 class BackwardInduction:
-    """`V[h,s] = min_a c[h,s,a] + E[V[h+1]]`; over a box the expectation is the least one.
+    """Backward induction, `V[h,s] = min_a c[h,s,a] + E[V[h+1]]`; over a box the expectation is the least one.
 
     Of actions that differ by rounding only, the first is chosen. A box is rectangular over `(h, s, a)`, so that
     choosing its best row at each place separately gives the joint minimum over policies and kernels.

@@ -1,0 +1,80 @@
+"""`amdp oracles`: the planning oracles by name, the policies that each one solves for, and packages that it lacks."""
+
+from math import inf
+from typing import Annotated, Any
+
+import typer
+
+from amdp import registry
+from amdp.commands import completion, listing
+from amdp.commands.listing import Entry, settings_text, summary
+from amdp.commands.screen import AsJson, PolicyClass, clear_errors, print_json
+from amdp.errors import MissingDependency
+from amdp.oracles.base import GROUP, PlanningOracle, describe, oracle
+from amdp.testing import sample_domains
+
+HINT = "amdp oracles NAME: its options. Markov policies depend on step and state, stationary ones on the state alone."
+
+
+def oracles(
+    names: Annotated[list[str] | None, listing.names_of(completion.oracles)] = None,
+    policies: Annotated[
+        PolicyClass | None, typer.Option("--domain", help="Only oracles for policies of this kind, as in `amdp solve`.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """List the planning oracles: the domains that each one solves, its options, and packages that it lacks.
+
+    Example: amdp oracles --domain stationary
+
+    Example: amdp oracles lp
+    """
+    with clear_errors():
+        rows = [_row(name) for name in listing.chosen("oracle", names, registry.names(GROUP))]
+    rows = [row for row in rows if policies is None or _solves(row, policies)]
+    if as_json:
+        print_json(rows)
+        return
+    ordered = sorted(rows, key=lambda row: ([not _solves(row, kind) for kind in PolicyClass], row["solves"]))
+    listing.show(
+        listing.by_heading((_heading(row), _entry(row)) for row in ordered),
+        whole=bool(names),
+        hint=HINT,
+    )
+
+
+def _row(name: str) -> dict[str, Any]:
+    try:
+        chosen: PlanningOracle = oracle(name)
+    except MissingDependency as problem:
+        return {"name": name, "what": "", "solves": [], "options": {}, "missing": problem.remedy}
+    values = {option: getattr(chosen, option) for option in registry.known_options(type(chosen))}
+    return {
+        "name": name,
+        "what": summary(type(chosen)),
+        "solves": list(dict.fromkeys(describe(domain) for domain in sample_domains() if chosen.supports(domain))),
+        "options": {option: None if value == inf else value for option, value in values.items()},
+        "missing": registry.remedy(registry.missing(chosen.requires)),
+    }
+
+
+def _over(row: dict[str, Any], kind: PolicyClass) -> list[str]:
+    """The dynamics over which an oracle finds policies of a kind."""
+    prefix = f"{kind.title()}Policies over "
+    return [text.removeprefix(prefix) for text in row["solves"] if text.startswith(prefix)]
+
+
+def _solves(row: dict[str, Any], kind: PolicyClass) -> bool:
+    return bool(_over(row, kind))
+
+
+def _heading(row: dict[str, Any]) -> str:
+    parts = [f"{kind} policies over {', '.join(_over(row, kind))}" for kind in PolicyClass if _solves(row, kind)]
+    text = "; ".join(parts) or "not known until it is installed"
+    return text[0].upper() + text[1:]
+
+
+def _entry(row: dict[str, Any]) -> Entry:
+    absent = f"Not installed: {row['missing']}" if row["missing"] else ""
+    options = {"options": settings_text(row["options"])} if row["options"] else {}
+    return Entry(row["name"], " ".join(filter(None, (row["what"], absent))), options)
