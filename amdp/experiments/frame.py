@@ -1,6 +1,6 @@
 """Results as one long table: a row for each run, role and checkpoint, the same bytes whenever they are the same runs.
 
-Where tuning chose theory's multiplier, the tuned run is that of theory: one id, with rows for both roles, so that each
+Where tuning chose theory's settings, the tuned run is that of theory: one id, with rows for both roles, so that each
 role is whole. To count runs, count ids.
 """
 
@@ -11,12 +11,16 @@ from typing import Any, TextIO
 
 from amdp import registry
 from amdp.experiments.record import Curve
+from amdp.experiments.settings import LearnerSettings, canonical
 from amdp.experiments.spec import Planned, Spec
 from amdp.experiments.storage import Store
 from amdp.game.rounds import Timing
 from amdp.text import cell
 
-LABELS = ("id", "game", "learner", "role", "seed", "instance", "losses", "delay", "oracle", "projection", "multiplier")
+WHICH = ("id", "game", "learner", "role", "seed")
+PLAYED = ("instance", "losses", "delay")
+PLAYER = ("oracle", "projection", "multiplier", "settings")
+LABELS = WHICH + PLAYED + PLAYER
 REGRET = ("rounds", "paid", "best", "best_bound", "regret_low", "regret_high", "paid_entering")
 SUMS = (*REGRET, "trials", "oracle_calls", "rebuilds", "bound")
 CLOCKS = {"seconds": "spent", "cpu": "cpu"}  # prefix of the columns, field of the curve
@@ -42,7 +46,7 @@ def rows(runs: Iterable[Planned], store: Store, timings: bool = False) -> Iterat
 
 def asked(spec: Spec, store: Store) -> list[Planned]:
     """The runs of a spec as far as they are known: the tuned ones once their tuning is finished."""
-    return spec.first() + (spec.second(store.final_paid) or [])
+    return [planned for batch in spec.plan(store.final_paid) for planned in batch]
 
 
 def frame(spec: Spec, store: Store, timings: bool = False) -> Any:
@@ -78,14 +82,21 @@ def _cell(value: Any) -> Any:
 
 def _order(planned: Planned) -> tuple[Any, ...]:
     which, settings = (planned.game, planned.learner, planned.role), planned.settings
-    return (*which, settings.learner.multiplier, settings.seed, planned.id)
+    learner, length = settings.learner, settings.game.length
+    return (*which, learner.multiplier, _keywords(learner), length, settings.seed, planned.id)
 
 
 def _labels(planned: Planned) -> Cells:
     game, learner, seed = planned.settings.game, planned.settings.learner, planned.settings.seed
     oracle, projection = (str(part) if part else None for part in (learner.oracle, learner.projection))
     which = (planned.id, planned.game, planned.learner, str(planned.role), seed)
-    return (*which, str(game.instance), str(game.losses), game.delay, oracle, projection, learner.multiplier)
+    played = (str(game.instance), str(game.losses), game.delay)
+    return (*which, *played, oracle, projection, learner.multiplier, _keywords(learner) or None)
+
+
+def _keywords(learner: LearnerSettings) -> str:
+    """The settings of a recipe as JSON; empty without any."""
+    return canonical(learner.settings).decode() if learner.settings else ""
 
 
 def _curve_rows(curve: Curve, timings: bool) -> Iterator[Cells]:
