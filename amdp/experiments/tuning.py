@@ -200,8 +200,9 @@ class Tuning:
             return
         for axis in self.grid.axes:
             if axis.is_edge(chosen[axis.name]):
+                at = f"{shown(chosen[axis.name])} is at the edge of the grid"
                 tried = ", ".join(map(shown, sorted(axis.values)))
-                yield f"{axis.name} = {shown(chosen[axis.name])} is at the edge of the grid ({tried}): widen it"
+                yield f"{axis.name} = {at} ({tried}): a value beyond it may be better"
         for axis in self.grid.axes:
             for values in self._saturated(axis):
                 yield f"{axis.name} = {', '.join(map(shown, values))} did alike in all tries: it saturates there"

@@ -164,7 +164,7 @@ def test_a_choice_inside_its_lists_has_no_warnings() -> None:
 @pytest.mark.parametrize("search", SEARCHES)
 def test_a_choice_at_the_edge_is_told(search: str) -> None:
     plan, _ = decided(spec_of(f"{GRID}\n{search}"), distance(16, 9))
-    assert warnings(plan) == ["multiplier = 16 is at the edge of the grid (1, 4, 16): widen it"]
+    assert warnings(plan) == ["multiplier = 16 is at the edge of the grid (1, 4, 16): a value beyond it may be better"]
     assert list(plan.warnings) == [f"tuning of ftpl-shared in g: {warnings(plan)[0]}"]
     assert len(warnings(decided(spec_of(f"{GRID}\n{search}"), distance(16, 3))[0])) == 2
 

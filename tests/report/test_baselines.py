@@ -190,7 +190,7 @@ def test_warnings_stand_in_the_table_and_at_the_top_of_the_page(
     (table,) = choices(results)
     assert column(table, "warnings")["g"] == ""  # of the last learner, which is not tuned
     assert table.rows[0][3:] == (
-        "6 of 18 tries failed; multiplier = 16 is at the edge of the grid (1, 4, 16): widen it",
+        "6 of 18 tries failed; multiplier = 16 is at the edge of the grid (1, 4, 16): a value beyond it may be better",
         *("9", "18", "6"),
     )
     records = [
