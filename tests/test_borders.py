@@ -43,6 +43,7 @@ WORLD: dict[str, Any] = {"p": [[[0.5, 0.5]], [[0.0, 1.0]]], "costs": [[[1.0], [0
 SPEC = """title = "t"
 seeds = 1
 checkpoints = 2
+baseline = false
 [[games]]
 label = "g"
 instance = "tiny"

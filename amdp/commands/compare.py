@@ -18,8 +18,8 @@ from amdp.experiments.runner import Outcome, Shard, run
 from amdp.experiments.spec import Role, Spec
 from amdp.experiments.storage import Store
 from amdp.report import StoredRuns, write_runs
-from amdp.report.results import Series
-from amdp.report.tables import interval, mean_of
+from amdp.report.results import Contest, Series
+from amdp.report.tables import NONE, SHARE, interval, mean_of
 
 
 def compare(
@@ -48,10 +48,10 @@ def compare(
             outcome = run(wanted, store, _engine(workers, dask), shown, Shard.parse(shard), retry_failed, stop)
         runs = StoredRuns.gather(wanted, store)
         page = None if no_report or not outcome.complete else _report(runs, out)
-    series = [series for contest in runs.contests for series in contest.series]
+    series = [(contest, series) for contest in runs.contests for series in contest.shown]
     if as_json:
         counts = {"title": wanted.title, "folder": str(out), "runs": runs.asked, **vars(outcome)}
-        print_json({**counts, "report": str(page) if page else None, "regret": [_row(each) for each in series]})
+        print_json({**counts, "report": str(page) if page else None, "regret": [_row(*each) for each in series]})
     else:
         _show(wanted, series, page)
     _advise(outcome, Shard.parse(shard))
@@ -78,23 +78,34 @@ def _report(runs: StoredRuns, folder: Path) -> Path | None:
         raise typer.Exit(INTERRUPTED) from stopped
 
 
-def _row(series: Series) -> dict[str, Any]:
+def _row(contest: Contest, series: Series) -> dict[str, Any]:
     ends = (float(part[0]) for part in mean_of(series.final))
     regret = zip(("mean", "low", "high"), (value if isfinite(value) else None for value in ends), strict=True)
     which = {"game": series.game, "learner": series.learner, "role": str(series.role)}
-    return {**which, "runs": len(series.seeds), **dict(regret)}
+    shares = contest.shares(series)
+    share = {SHARE.replace(" ", "_"): float(shares.mean())} if len(shares) else {}
+    return {**which, "runs": len(series.seeds), **dict(regret), **share}
 
 
-def _show(spec: Spec, runs: list[Series], page: Path | None) -> None:
+def _show(spec: Spec, runs: list[tuple[Contest, Series]], page: Path | None) -> None:
     regret = Column("final regret,\nmean [95 % interval]", no_wrap=True)
-    table = Table("game", "learner", "tuned by", "runs", regret, title=spec.title)
-    for series in runs:
-        tuned_by = "grid" if series.role is Role.TUNED else "itself" if series.learner in spec.self_tuned else "theory"
-        table.add_row(series.game, series.learner, tuned_by, str(len(series.seeds)), interval(mean_of(series.final)))
+    share = [SHARE.replace(" of ", " of\n")] if any(contest.baseline for contest, _ in runs) else []
+    table = Table("game", "learner", "tuned by", "runs", regret, *share, title=spec.title)
+    for contest, series in runs:
+        shares = contest.shares(series)
+        part = [f"{shares.mean():.2f}" if len(shares) else NONE] if share else []
+        ends = (str(len(series.seeds)), interval(mean_of(series.final)), *part)
+        table.add_row(series.game, series.learner, _tuned_by(spec, series), *ends)
     screen = Screen()
     screen.print(table)
     if page:
         screen.say(f"report: {page}")
+
+
+def _tuned_by(spec: Spec, series: Series) -> str:
+    if series.role is not Role.THEORY:
+        return "baseline" if series.role is Role.BASELINE else "grid"
+    return "itself" if series.learner in spec.self_tuned else "theory"
 
 
 def _advise(outcome: Outcome, shard: Shard) -> None:

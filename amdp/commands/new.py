@@ -17,6 +17,7 @@ TEMPLATE = """\
 title = "My comparison"
 seeds = 3           # runs of each pairing; or a list [1, 5, 9]; or {{ first = 100, count = 10 }}
 checkpoints = 30    # about so many times the regret is measured, evenly spaced in the logarithm
+# baseline = false  # uniform play is added to every game, to compare with; this switches it off
 
 # Keys that all games or all learners share; each of them may say otherwise.
 [defaults]
@@ -63,10 +64,12 @@ games = ["unknown"]               # without it, all that it can play
 label = "ftpl in epochs"
 name = "ftpl-infinite"
 # settings = {{ epochs = [10, 20] }}
+# tune = {{ multiplier = [1, 2, 4] }}   # a grid of its own, with as many combinations as that of [tune]
 
 # Try multipliers of the rate that theory gives, on seeds that are not used otherwise; then play with the best.
 [tune]
-multipliers = [0.3, 1, 3]
+multipliers = [0.3, 1, 3]         # or any settings: grid = {{ multiplier = [1, 4, 16], limit = [10, 100] }}
+# search = "halving"              # short games for all, longer ones for the better half, and so on
 seeds = 2
 rounds = 200        # of a try, at most
 """

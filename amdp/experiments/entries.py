@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from amdp import options, own_code, registry
@@ -15,6 +16,7 @@ from amdp.algorithms.named import recipe
 from amdp.errors import AmdpError, SpecError
 from amdp.experiments import reading
 from amdp.experiments.building import checksum, is_file
+from amdp.experiments.candidates import Grid
 from amdp.experiments.grid import Point, expanded
 from amdp.experiments.reading import Table, below
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, identity
@@ -64,6 +66,7 @@ class Entry(Generic[Settings]):
     settings: Settings
     point: Point
     wanted: list[str] | None  # labels of those that it is paired with; None: all
+    grid: Grid | None = None  # what tuning tries for this learner; None: what it tries for all
 
     def wants(self, other: "Entry[Any]") -> bool:
         """Whether this entry's own list of labels, if it has one, names the other entry or its grid."""
@@ -73,7 +76,7 @@ class Entry(Generic[Settings]):
 def read_games(tables: list[Table], defaults: Table, folder: str = "") -> list[Entry[GameSettings]]:
     """All games, labelled; names of files start in `folder`."""
     entries = []
-    for point, label, wanted in _points("games", tables, GAME, defaults, "learners", "instance"):
+    for point, label, wanted, _ in _points("games", tables, GAME, defaults, "learners", "instance"):
         values = _values(point, GAME, folder)
         with point.blaming():
             settings = GameSettings(**values)
@@ -84,27 +87,38 @@ def read_games(tables: list[Table], defaults: Table, folder: str = "") -> list[E
 def read_learners(tables: list[Table], defaults: Table) -> list[Entry[LearnerSettings]]:
     """All learners, labelled; whether one can play a game shows only there."""
     entries = []
-    for point, label, wanted in _points("learners", tables, LEARNER, defaults, "games", "name"):
+    own = {"tune": Grid.read}
+    for point, label, wanted, more in _points("learners", tables, LEARNER, defaults, "games", "name", own):
         values = _values(point, LEARNER)
         found = _found(point, ("name",), values["name"], RECIPES)
         _require_options(point, "settings", values.get("settings", {}), found)
         with point.blaming():
             settings = LearnerSettings(**values, source=own_code.digest(values["name"]))
-        entries.append(Entry("", label or settings.name, settings, point, wanted))
+        entries.append(Entry("", label or settings.name, settings, point, wanted, more.get("tune")))
     return _labelled(entries)
 
 
 def _points(
-    kind: str, tables: list[Table], keys: Table, defaults: Table, others: str, required: str
-) -> Iterator[tuple[Point, str | None, list[str] | None]]:
-    """Each point of each entry, with the entry's label and the labels of those that it is paired with."""
-    readers = {"label": reading.line, **dict.fromkeys(keys, reading.anything), others: reading.labels}
+    kind: str,
+    tables: list[Table],
+    keys: Table,
+    defaults: Table,
+    others: str,
+    required: str,
+    whole: Mapping[str, reading.Reader] = MappingProxyType({}),
+) -> Iterator[tuple[Point, str | None, list[str] | None, Table]]:
+    """Each point of each entry, with the entry's label, the labels of those that it is paired with, and further keys.
+
+    Those, with the readers `whole`, hold for all points of the entry: their lists are not expanded.
+    """
+    readers = {"label": reading.line, **dict.fromkeys(keys, reading.anything), others: reading.labels, **whole}
     seen: set[str | None] = set()
     for i, given in enumerate(tables):
         path = f"{kind}[{i}]"
         _refuse_settings_outside(path, given, readers)
         entry = reading.table(path, given, readers)
         label, wanted = entry.pop("label", None), entry.pop(others, None)
+        more = {key: entry.pop(key) for key in whole if key in entry}
         dropped = ALTERNATIVES if ALTERNATIVES & entry.keys() else set()
         usual = {key: value for key, value in defaults.items() if key in keys and key not in dropped}
         reading.require_keys(path, usual | entry, [required])
@@ -113,7 +127,7 @@ def _points(
         seen |= {label} - {None}
         origins = {key: f"defaults.{key}" for key in usual.keys() - entry.keys()}
         for point in expanded(path, usual | entry, origins):
-            yield point, label, wanted
+            yield point, label, wanted, more
 
 
 def _refuse_settings_outside(path: str, entry: Table, keys: Mapping[str, Any]) -> None:

@@ -1,10 +1,10 @@
 """Results as one long table: a row for each run, role and checkpoint, the same bytes whenever they are the same runs.
 
-What was compared is in it; the tries that chose multipliers only if asked for. Every setting is a column, with its
+What was compared is in it; the tries that chose settings only if asked for. Every setting is a column, with its
 default where the spec does not give it: `instance.n_states`, `losses.every`, `oracle.gap`, `settings.limit`. Columns
 such as `rate` say what the run was played with. CSV, parquet and pandas have the same columns and numbers.
 
-Where tuning chose theory's multiplier, the tuned run is that of theory: one id, with rows for both roles, so that each
+Where tuning chose theory's settings, the tuned run is that of theory: one id, with rows for both roles, so that each
 role is whole. To count runs, count ids.
 """
 
@@ -20,7 +20,7 @@ from amdp.algorithms.named import GROUP as LEARNERS
 from amdp.errors import AmdpError
 from amdp.experiments.entries import CATALOGS, UNLABELLED
 from amdp.experiments.record import Curve, Record
-from amdp.experiments.settings import LearnerSettings, Named, RunSettings
+from amdp.experiments.settings import LearnerSettings, Named, RunSettings, canonical
 from amdp.experiments.spec import Planned, Role, Spec
 from amdp.experiments.storage import Store
 from amdp.game.rounds import Timing
@@ -51,7 +51,7 @@ class Layout:
     @classmethod
     def of(cls, spec: Spec, store: Store, timings: bool = False, tries: bool = False) -> Self:
         """The runs of a spec as far as they are known: the tuned ones once their tuning is finished."""
-        asked = spec.first() + (spec.second(store.final_paid) or [])
+        asked = [planned for batch in spec.plan(store.final_paid) for planned in batch]
         runs = sorted((run for run in asked if tries or run.role is not Role.TUNING), key=_order)
         found: dict[str, list[Any]] = {}
         for settings in {(run.game, run.learner): run.settings for run in runs}.values():
@@ -117,7 +117,8 @@ def _cell(value: Any) -> Any:
 
 def _order(planned: Planned) -> tuple[Any, ...]:
     which, settings = (planned.game, planned.learner, planned.role), planned.settings
-    return (*which, settings.learner.multiplier, settings.seed, planned.id)
+    learner, length = settings.learner, settings.game.length
+    return (*which, learner.multiplier, _keywords(learner), length, settings.seed, planned.id)
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------
@@ -175,7 +176,13 @@ def _labels(planned: Planned, record: Record) -> Cells:
     given = {"oracle": learner.oracle, "projection": learner.projection}
     oracle, projection = (str(part) if part else _word(record.used.get(key)) for key, part in given.items())
     which = (planned.id, planned.game, planned.learner, str(planned.role), seed)
-    return (*which, str(game.instance), str(game.losses), game.delay, oracle, projection, learner.multiplier)
+    played = (str(game.instance), str(game.losses), game.delay)
+    return (*which, *played, oracle, projection, learner.multiplier)
+
+
+def _keywords(learner: LearnerSettings) -> str:
+    """The settings of a recipe as JSON; empty without any."""
+    return canonical(learner.settings).decode() if learner.settings else ""
 
 
 def _game(record: Record) -> Cells:

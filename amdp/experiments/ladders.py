@@ -61,6 +61,7 @@ def spec_of(title: str, ladders: Sequence[Ladder], seeds: int) -> Spec:
             "title": title,
             "seeds": seeds,
             "checkpoints": CHECKPOINTS,
+            "baseline": False,  # exponents are fitted, nobody is compared
             "learners": [{"label": label, **learner} for label, learner in learners.items()],
             "games": [{"label": label, "learners": list(players[label]), **game} for label, game in games.items()],
         }

@@ -33,9 +33,10 @@ def dump(spec: Spec) -> bytes:
             "games": [(label, plain(game)) for label, game in spec.games.items()],
             "learners": [(label, plain(learner)) for label, learner in spec.learners.items()],
             "pairs": spec.pairs,
-            "tune": spec.tune and vars(spec.tune),
+            "tune": spec.tune and spec.tune.to_json(),
             "skipped": spec.skipped,
             "self_tuned": spec.self_tuned,
+            "baselines": spec.baselines,
         }
     )
 
@@ -73,12 +74,12 @@ def _spec_of(content: dict[str, Any], text: str) -> Spec | None:
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
     known = all(game in spec.games and learner in spec.learners for game, learner in spec.pairs)
+    known = known and all(game in spec.games for game in spec.baselines)
     return spec if options.fits(Spec, spec) and known else None
 
 
 def _build(content: dict[str, Any], text: str) -> Spec:
-    tune = content["tune"]
-    learners = {label: LearnerSettings.from_json(learner) for label, learner in content["learners"]}
+    tune, learners = content["tune"], {label: LearnerSettings.from_json(each) for label, each in content["learners"]}
     itself = content.get("self_tuned")
     if itself is None:  # written before the manifest said so
         itself = [label for label, learner in learners.items() if tunes_itself(learner.name, learner.settings)]
@@ -90,10 +91,11 @@ def _build(content: dict[str, Any], text: str) -> Spec:
         {label: GameSettings.from_json(game) for label, game in content["games"]},
         learners,
         tuple((game, learner) for game, learner in content["pairs"]),
-        tune and Tune(tuple(tune["multipliers"]), tuple(tune["seeds"]), tune["rounds"]),
+        tune and Tune.from_json(tune, learners),
         tuple(Skipped(*pair) for pair in content["skipped"]),
         content["folder"],
         tuple(itself),
+        tuple(content.get("baselines", ())),  # a plan of before there were any has none
     )
 
 

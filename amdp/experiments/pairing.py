@@ -1,15 +1,19 @@
 """Which learners of a spec play which games, and which pairings cannot work."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
-from amdp.errors import AmdpError, SpecError
+from amdp.errors import AmdpError, InvalidInput, SpecError
 from amdp.experiments.building import entered, game_of
+from amdp.experiments.candidates import Candidate, Grid
 from amdp.experiments.entries import Entry
 from amdp.experiments.settings import GameSettings, LearnerSettings
 from amdp.experiments.tuning import Tune
 from amdp.game.games import Game
 from amdp.text import suggestion
+
+BASELINE = LearnerSettings("uniform")
 
 
 class Skipped(NamedTuple):
@@ -33,14 +37,17 @@ def pairings(
     paired: set[int] = set()  # ids of the entries that have a run
     refusals: dict[int, tuple[Skipped, AmdpError]] = {}  # the first of each entry
     for game in games:
-        shorter = [tune.shortened(game.settings)] if tune else []
-        lengths = [game.settings, *(settings for settings in shorter if settings != game.settings)]
-        built = [game_of(settings, seed, game.point.blaming) for settings in lengths]
+        built = {game.settings.length: game_of(game.settings, seed, game.point.blaming)}
         for learner in learners:
             if not game.wants(learner) or not learner.wants(game):
                 continue
-            refusal = _refusal(built, learner)
+            shortest = tune.shortest(learner.label, game.settings) if tune else game.settings
+            if shortest.length not in built:
+                built[shortest.length] = game_of(shortest, seed, game.point.blaming)
+            refusal = _refusal([built[game.settings.length], built[shortest.length]], learner)
             if refusal is None:
+                if tune and id(learner) not in paired and learner.label in tune.grids:
+                    _require_values(built[shortest.length], learner, tune.grids[learner.label])
                 pairs.append((game.label, learner.label))
                 paired |= {id(game), id(learner)}
                 continue
@@ -53,6 +60,35 @@ def pairings(
         if id(entry) not in paired:
             raise _without_runs(entry, refusals.get(id(entry)))
     return pairs, skipped
+
+
+def baselines(games: list[Entry[GameSettings]], seed: int) -> Iterator[str]:
+    """Labels of the games that uniform play can be a baseline of."""
+    for game in games:
+        try:
+            entered(game_of(heard_by_all(game.settings), seed), BASELINE)
+        except AmdpError:
+            continue
+        yield game.label
+
+
+def heard_by_all(game: GameSettings) -> GameSettings:
+    """The same game for uniform play, which does not listen: full information is no reason to refuse it."""
+    return replace(game, feedback=None) if game.feedback == "full" else game
+
+
+def _require_values(game: Game, learner: Entry[LearnerSettings], grid: Grid) -> None:
+    """Refuse a value to try that the learner itself refuses: each one is tried alone, in one game."""
+    for axis in grid.axes:
+        for i, value in enumerate(axis.values):
+            try:
+                entered(game, Candidate(((axis.name, value),)).applied(learner.settings))
+            except AmdpError as problem:
+                if problem.field == axis.name:
+                    detail = problem.detail if isinstance(problem, InvalidInput) else str(problem)
+                    raise SpecError(f"{learner.label!r} refuses it: {detail}", f"{axis.path}[{i}]") from problem
+            except Exception:  # a defect of somebody's recipe: it shows when the try is played
+                continue
 
 
 def _require_labels(entries: Iterable[Entry[Any]], others: Iterable[Entry[Any]], key: str) -> None:

@@ -56,6 +56,12 @@ def line(path: str, value: Any) -> str:
     return value
 
 
+def truth(path: str, value: Any) -> bool:
+    """True or false."""
+    require_type(path, value, bool)
+    return bool(value)
+
+
 def whole(least: int, most: int | None = None) -> Reader:
     """The reader of a whole number within its ends."""
     rule = f"it must be a whole number, {f'at least {least}' if most is None else f'{least} .. {most}'}"
@@ -98,6 +104,12 @@ def require_name(path: str, name: str, known: list[str]) -> None:
     """Refuse a name that nothing has."""
     if name not in known:
         raise SpecError(f"{shown(name)}; {suggestion(name, known)}known names: {', '.join(known)}", path)
+
+
+def unknown_setting(path: str, name: str, known: Iterable[str], why: str) -> SpecError:
+    """The refusal of a setting that nothing has."""
+    names = list(known)
+    return SpecError(f"{why}; {suggestion(name, names)}known settings: {', '.join(names)}", path)
 
 
 def require_type(path: str, value: Any, annotation: Any) -> None:

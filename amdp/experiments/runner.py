@@ -19,7 +19,7 @@ from amdp.experiments.engines import Engine
 from amdp.experiments.execution import git_revision, lost, versions_of
 from amdp.experiments.progress import Tally, Watcher
 from amdp.experiments.record import Record
-from amdp.experiments.spec import MOST_NAMED, Planned, Role, Spec
+from amdp.experiments.spec import MOST_NAMED, Planned, Spec
 from amdp.experiments.storage import Store
 from amdp.text import quoted
 
@@ -83,7 +83,7 @@ def run(
     stop: Event | None = None,
     attempts: int = ATTEMPTS,
 ) -> Outcome:
-    """Play what is missing: first the runs that the spec names, then those whose tuning they decide.
+    """Play what is missing: first the runs that depend on no others, then those that tries decide, batch by batch.
 
     A run whose workers end `attempts` times is recorded as failed.
     """
@@ -94,18 +94,15 @@ def run(
         for note in (*spec.notes, *_folder_notes(spec, store, replaced)):
             shown.note(note)
         session = _Session(store, engine, shown, retry_failed, attempts, asked_to_stop)
-        first, tuned = mine.take(spec.first()), None
-        session.play(first)
-        if not asked_to_stop.is_set():
-            tried = spec.tried(store.final_paid)
-            tuned = spec.tuned(tried)
-            for (game, learner), regrets in (tried or {}).items():
-                if spec.tune and spec.tune.is_tie(regrets):
-                    shown.note(f"a tie: all multipliers of {learner} in {game} did alike; the nearest to 1 is taken")
-            session.play(mine.take(tuned or []))
-    if tuned is None and not asked_to_stop.is_set():
-        tries = [planned for planned in spec.first() if planned.role is Role.TUNING]
-        session.outcome.tuning = sum(store.find(planned.id) is None for planned in tries)
+        plan = spec.plan(store.final_paid)
+        for batch in plan:
+            session.play(mine.take(batch))
+            if asked_to_stop.is_set():
+                break
+        for note in _shortened_list(plan.warnings):
+            shown.note(note)
+    if plan.waiting and not asked_to_stop.is_set():
+        session.outcome.tuning = plan.missing
     return session.outcome
 
 
@@ -113,12 +110,19 @@ def _folder_notes(spec: Spec, store: Store, replaced: bool) -> Iterator[str]:
     """Notes on stored runs of other specs, and on files that are no records."""
     known = {planned.id for planned in spec.first()}
     if spec.tune and any(run not in known for run in store.ids()):
-        known |= {planned.id for planned in spec.second(store.final_paid) or ()}
+        known = {planned.id for batch in spec.plan(store.final_paid) for planned in batch}
     others = store.others(known)
     if replaced and others:
         yield f"another spec was here: {others} stored runs are not of this one; they are kept"
     files = {store.file(run) for run in known}
     yield from [f"left out: {message}" for file, message in store.broken.items() if file not in files][:MOST_NAMED]
+
+
+def _shortened_list(notes: Iterable[str]) -> list[str]:
+    """The first notes, and how many more there are."""
+    told = list(notes)
+    more = len(told) - MOST_NAMED
+    return told[:MOST_NAMED] + ([f"and {more} more warnings about tuning: see the report"] if more > 0 else [])
 
 
 class _Session:

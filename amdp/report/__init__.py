@@ -22,7 +22,7 @@ from amdp.report.markup import Table, comma_separated, latex, markdown
 from amdp.report.page import Chapter, compose
 from amdp.report.results import Contest, StoredRuns
 from amdp.report.statistics import MeanBand, MedianBand
-from amdp.report.tables import every_curve, every_run, gaps, of_contest, settings, tries
+from amdp.report.tables import choices, every_curve, every_run, gaps, of_contest, settings, tries
 from amdp.text import encoded
 
 __all__ = ["Look", "MeanBand", "MedianBand", "StoredRuns", "Written", "write", "write_runs"]
@@ -74,7 +74,7 @@ def _write(results: StoredRuns, folder: Path, look: Look) -> Written:
         chapters.append(Chapter(contest, pictures, of_game))
         figures += [file for picture in pictures for file in _save_picture(picture, folder / "figures", name)]
         tables += [file for table in of_game for file in _save_table(table, folder / "tables", f"{name}-")]
-    for table in (settings(results), *tries(results), *gaps(results)):
+    for table in (settings(results), *choices(results), *tries(results), *gaps(results)):
         tables += _save_table(table, folder / "tables")
     for table in (every_run(results), every_curve(results, look)):
         tables.append(_save(folder / "tables" / f"{table.name}.csv", encoded(comma_separated(table))))

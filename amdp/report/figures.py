@@ -43,6 +43,7 @@ FORMATS: dict[str, dict[str, None]] = {  # and what a file says of its origin th
     "pdf": {"CreationDate": None, "ModDate": None},
     "png": {"Software": None},
 }
+BASELINE: dict[str, Any] = {"color": "black", "linestyle": (0, (1, 2.5)), "linewidth": 1.6, "zorder": 2.5}
 RESAMPLING_SEED = 2015
 CACHED_ESTIMATES = 1024  # the curves of a game are in several figures and tables
 
@@ -94,7 +95,7 @@ def pictures_of(contest: Contest, look: Look) -> Iterator[Picture]:
     registry.require("a figure", ("matplotlib",))
     if not contest.series:
         return
-    finals = (f"{series.name} {look.of(series.low).value[-1]:.4g}" for series in contest.series)
+    finals = (f"{series.name} {look.of(series.low).value[-1]:.4g}" for series in contest.shown)
     summary = f"Final regret: {', '.join(finals)}."
     for name, kind in KINDS.items():
         if not kind.suits(contest):
@@ -121,7 +122,8 @@ def _regret(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look
     for pen, series in group:
         _curve(axes, keys, pen, label_of(series.name), series.played, series.low, look)
         _regret_interval(axes, keys, pen, series)
-    axes.axhline(0.0, color=GRAY, linewidth=0.8)
+    _baseline(axes, keys, contest, look)
+    _best_policy(axes, keys)
     lines = [look.of(series.low).value for _, series in group]
     ends = [series.high.mean(axis=0) for _, series in group if series.open]
     axes.set_ylim(*_view(axes, np.concatenate(lines + ends)))
@@ -144,7 +146,7 @@ def _loglog(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look
         label = f"{label_of(series.name)}: {_slope(slope)}"
         centers.append(_curve(axes, keys, pen, label, series.played, series.low, look))
         _fit(axes, series, float(slope.value))
-    frame(axes, centers)
+    frame(axes, centers + _baseline(axes, keys, contest, look))
     _references(axes, group[0][1].played, centers)
     dotted = axes.plot([], [], color="black", linestyle=":", linewidth=1.1)
     keys.marks["fit to the later half: slope, interval"] = dotted[0]
@@ -163,7 +165,7 @@ def _theory(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look
         if series.role == Role.THEORY:
             axes.plot(series.played, bound, color=pen.color, linestyle=(0, (5, 2)), linewidth=1.2, **single)
             shown.append(bound)
-    frame(axes, shown)
+    frame(axes, shown + _baseline(axes, keys, contest, look))
     keys.marks["bound of theory, same color"] = axes.plot([], [], color=GRAY, linestyle=(0, (5, 2)))[0]
 
 
@@ -171,7 +173,10 @@ def _seconds(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Loo
     axes.set(xscale="log", xlabel="seconds of the learner, without compiling and loading")
     for pen, series in group:
         _curve(axes, keys, pen, label_of(series.name), series.seconds.mean(axis=0)[1:], series.low[:, 1:], look)
-    axes.axhline(0.0, color=GRAY, linewidth=0.8)
+    if contest.baseline:
+        last = float(look.of(contest.baseline.low).value[-1])
+        keys.marks[f"{label_of(contest.baseline.name)}, at the end"] = axes.axhline(last, **BASELINE)
+    _best_policy(axes, keys)
 
 
 def _calls(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look) -> None:
@@ -229,7 +234,11 @@ class _Kind(NamedTuple):
 
 
 KINDS = {
-    "regret": _Kind("Regret", partial(_in_panels, _regret)),
+    "regret": _Kind(
+        "Regret",
+        partial(_in_panels, _regret),
+        "The limits are those of the learners: where there is a dotted line of uniform play, it may leave the figure.",
+    ),
     "loglog": _Kind(
         "Growth of the regret",
         partial(_in_panels, _loglog),
@@ -269,6 +278,20 @@ def _curve(axes: "Axes", keys: Keys, pen: Pen, label: str, x: Floats, samples: F
     alike = sum(known == label or known.startswith(f"{label} (") for known in keys.learners)  # cut to the same letters
     keys.learners[f"{label} ({alike + 1})" if label in keys.learners else label] = drawn[0]
     return center.value
+
+
+def _baseline(axes: "Axes", keys: Keys, contest: Contest, look: Look) -> list[Floats]:
+    """Draw the dotted line of uniform play; returns it, or nothing if there is no baseline."""
+    if contest.baseline is None:
+        return []
+    line = look.of(contest.baseline.low).value
+    (keys.marks[label_of(contest.baseline.name)],) = axes.plot(contest.baseline.played, line, **BASELINE)
+    return [line]
+
+
+def _best_policy(axes: "Axes", keys: Keys) -> None:
+    """Draw the line of the best fixed policy in hindsight, which has no regret."""
+    keys.marks["best fixed policy in hindsight"] = axes.axhline(0.0, color=GRAY, linewidth=0.8)
 
 
 def _regret_interval(axes: "Axes", keys: Keys, pen: Pen, series: Series) -> None:

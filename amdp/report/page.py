@@ -10,7 +10,7 @@ from string import Template
 from amdp.report.figures import Look, Picture
 from amdp.report.markup import Table, comma_separated
 from amdp.report.results import Contest, StoredRuns
-from amdp.report.tables import every_curve, every_run, final, gaps, settings, tries, words_of
+from amdp.report.tables import choices, every_curve, every_run, final, gaps, settings, tries, words_of
 from amdp.text import encoded
 
 STYLE = Path(__file__).with_name("page.css")
@@ -98,7 +98,7 @@ def progress(results: StoredRuns) -> str:
     finished, *others = results.counts.items()
     text = f"{finished[1]} of {results.asked} runs" + "".join(f"; {number} {word}" for word, number in others if number)
     if results.waiting:
-        text += "; the runs with tuned multipliers follow when tuning is finished"
+        text += "; the runs with tuned settings follow when tuning is finished"
     return text
 
 
@@ -113,19 +113,25 @@ def _count(number: int, noun: str) -> str:
 
 
 def _notice(results: StoredRuns) -> str:
-    if not (results.failed or results.missing or results.waiting or results.broken):
-        return ""
-    return (
-        '<p class="notice" role="note"><strong>Not complete.</strong> What follows is made of the finished runs; '
-        'the <a href="#gaps">gaps</a> are listed.</p>\n'
-    )
+    """What a reader should know first: runs that are not there, and choices of the tuning that are doubtful."""
+    notices = []
+    if results.failed or results.missing or results.waiting or results.broken:
+        what = 'What follows is made of the finished runs; the <a href="#gaps">gaps</a> are listed.'
+        notices.append(f"<strong>Not complete.</strong> {what}")
+    doubtful = sum(any(tuning.warnings) for tuning in results.tunings.values())
+    if doubtful:
+        what = (
+            f'of {len(results.tunings)} choices of the tuning have warnings: see <a href="#choices">what it chose</a>.'
+        )
+        notices.append(f"<strong>Tuning.</strong> {doubtful} {what}")
+    return "".join(f'<p class="notice" role="note">{notice}</p>\n' for notice in notices)
 
 
 def _sections(results: StoredRuns, chapters: list[Chapter], look: Look) -> Iterator[_Section]:
     for place, chapter in enumerate(chapters, 1):
         yield _Section(f"game-{place}", f"Game: {chapter.contest.label}", _chapter(chapter))
     yield _alone(settings(results))
-    for table in tries(results):
+    for table in (*choices(results), *tries(results)):
         yield _alone(table)
     gaps_found = "\n".join(map(_table, gaps(results)))
     yield _Section("gaps", "Gaps", gaps_found or "<p>Every run that was asked for is shown.</p>")

@@ -1,19 +1,20 @@
 """The runs that a spec asks for, grouped by game, learner and tuning."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import inf
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amdp.arrays import Floats
 from amdp.experiments.record import Failure, Record
-from amdp.experiments.settings import GameSettings, LearnerSettings
-from amdp.experiments.spec import Planned, Role, Spec
+from amdp.experiments.settings import GameSettings, LearnerSettings, identity
+from amdp.experiments.spec import Pair, Planned, Role, Spec
 from amdp.experiments.storage import Store
+from amdp.experiments.tuning import Tuning
 from amdp.game.rounds import Timing
 
 COMPARATOR_TOLERANCE = 1e-6  # a comparator whose gap is below this part of the loss counts as exact
@@ -77,11 +78,13 @@ class Series:
     @property
     def name(self) -> str:
         """The name in legends and tables."""
-        return f"{self.learner} (tuned)" if self.role == Role.TUNED else self.learner
+        return self.learner if self.role == Role.THEORY else f"{self.learner} ({self.role})"
 
     @property
     def feedback(self) -> str | None:
-        """The feedback of the learner, "bandit" or "full"; None if neither the record nor the game says."""
+        """The feedback of the learner, "bandit" or "full"; None if nothing says, or if it is a baseline."""
+        if self.role == Role.BASELINE:
+            return None
         record = self.records[0]
         return record.used.get("told") or record.settings.game.feedback
 
@@ -94,6 +97,11 @@ class Series:
     def final(self) -> Floats:
         """The final regret of each run `[i]`."""
         return self.low[:, -1]
+
+    @property
+    def length(self) -> int:
+        """The rounds of the game: those of a try may be fewer."""
+        return self.records[0].settings.game.length
 
     @property
     def ids(self) -> tuple[str, ...]:
@@ -132,11 +140,39 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class Contest:
-    """A game, and the finished runs of its learners."""
+    """A game, the finished runs of its learners, and those of uniform play beside which they are shown."""
 
     label: str
     settings: GameSettings
     series: list[Series]
+    baseline: Series | None = None  # None: it was not asked for, or no run of it is finished
+
+    @property
+    def shown(self) -> list[Series]:
+        """The learners, then the baseline."""
+        return self.series + ([self.baseline] if self.baseline else [])
+
+    def shares(self, series: Series) -> Floats:
+        """The final regret `[i]` as a share of that of uniform play, by common seed.
+
+        The best fixed policy in hindsight has 0, uniform play 1. Empty where there is no baseline, or where uniform
+        play has no regret, so that a share of it would say nothing.
+        """
+        if self.baseline is None:
+            return np.empty(0)
+        here, there = common_seeds(series, self.baseline)
+        whole = self.baseline.final[there]
+        shares: Floats = series.final[here] / whole if (whole > 0.0).all() else np.empty(0)
+        return shares
+
+    def replaced(self, series: Series) -> dict[str, Any]:
+        """The settings besides the multiplier that tuning gave other values than the learner has by itself."""
+        own: dict[str, Any] = {}
+        for other in self.series:
+            if (other.learner, other.role) == (series.learner, Role.THEORY):
+                own = dict(other.settings.settings)
+        tuned = series.settings.settings if series.role == Role.TUNED else {}
+        return {name: value for name, value in tuned.items() if name not in own or own[name] != value}
 
     @property
     def unit(self) -> str:
@@ -144,7 +180,7 @@ class Contest:
         return "episode" if self.settings.episodes else "step"
 
     def tuned_as_theory(self, series: Series) -> bool:
-        """Whether tuning chose theory's multiplier, so that the runs are those of theory."""
+        """Whether tuning chose theory's settings, so that the runs are those of theory."""
         others = [other for other in self.series if (other.learner, other.role) == (series.learner, Role.THEORY)]
         return series.role == Role.TUNED and any(set(series.ids) <= set(other.ids) for other in others)
 
@@ -155,11 +191,12 @@ class StoredRuns:
 
     spec: Spec
     contests: list[Contest]
-    tuning: list[Series]  # the runs that chose multipliers
+    tuning: list[Series]  # the tries
+    tunings: Mapping[Pair, Tuning]  # what came of them
     finished: list[tuple[Planned, Record]]
     failed: list[tuple[Planned, Failure]]
     missing: list[Planned]
-    waiting: bool  # the runs with tuned multipliers are not known yet
+    waiting: bool  # the runs with tuned settings are not known yet
     unasked: int  # stored runs that the spec does not ask for
     broken: list[str]  # files
 
@@ -167,18 +204,19 @@ class StoredRuns:
     def gather(cls, spec: Spec, store: Store) -> Self:
         """Read every stored run once, and group those that the spec asks for."""
         records = {record.id: record for record in store.records()}
-        second = spec.second(lambda id: records[id].final_paid if id in records else None)
-        planned = spec.first() + (second or [])
+        plan = spec.plan(lambda id: records[id].final_paid if id in records else None)
+        planned = [entry for batch in plan for entry in batch]
         there = [(entry, records[entry.id]) for entry in planned if entry.id in records]
         finished = [(entry, record) for entry, record in there if record.curve]
         return cls(
             spec,
             _contests(planned, [run for run in finished if run[0].role != Role.TUNING]),
             _series(run for run in finished if run[0].role == Role.TUNING),
+            plan.tunings,
             finished,
             [(entry, record.failure) for entry, record in there if record.failure],
             [entry for entry in planned if entry.id not in records],
-            second is None,
+            plan.waiting,
             len(records.keys() - {entry.id for entry in planned}),
             sorted(file.relative_to(store.folder).as_posix() for file in store.broken),
         )
@@ -195,10 +233,10 @@ class StoredRuns:
         return count(self._planned)
 
     @property
-    def chosen(self) -> set[tuple[str, str, float]]:
-        """Game, learner and multiplier of the tuned runs, as far as they are known."""
+    def chosen(self) -> set[tuple[str, str, bytes]]:
+        """Game, learner and the identity of its settings in the tuned runs, as far as they are known."""
         tuned = [entry for entry in self._planned if entry.role == Role.TUNED]
-        return {(entry.game, entry.learner, entry.settings.learner.multiplier) for entry in tuned}
+        return {(entry.game, entry.learner, identity(entry.settings.learner)) for entry in tuned}
 
     @property
     def _planned(self) -> list[Planned]:
@@ -206,26 +244,39 @@ class StoredRuns:
 
 
 def count(planned: Iterable[Planned]) -> int:
-    """The number of runs; one with two roles, where tuning chose theory's multiplier, counts once."""
+    """The number of runs; one with two roles, such as where tuning chose theory's settings, counts once."""
     return len({entry.id for entry in planned})
 
 
+def common_seeds(a: Series, b: Series) -> tuple[Any, Any]:
+    """Indices in both series of the seeds that both finished."""
+    _, at_a, at_b = np.intersect1d(a.seeds, b.seeds, return_indices=True)
+    return at_a, at_b
+
+
 def _contests(planned: Iterable[Planned], finished: list[tuple[Planned, Record]]) -> list[Contest]:
-    games = {entry.game: entry.settings.game for entry in planned if entry.role != Role.TUNING}  # tries may be shorter
-    return [
-        Contest(label, settings, _series(run for run in finished if run[0].game == label))
-        for label, settings in games.items()
-    ]
+    # Tries may be shorter, and what a game tells does not matter to a baseline.
+    games = {entry.game: entry.settings.game for entry in planned if entry.role in (Role.THEORY, Role.TUNED)}
+    made = []
+    for label, settings in games.items():
+        series = _series(run for run in finished if run[0].game == label)
+        learners = [each for each in series if each.role != Role.BASELINE]
+        baseline = next((each for each in series if each.role == Role.BASELINE), None)
+        made.append(Contest(label, settings, learners, baseline))
+    return made
 
 
 def _series(runs: Iterable[tuple[Planned, Record]]) -> list[Series]:
-    """The series in the order of the spec, theory before tuned, one for each multiplier."""
-    groups: dict[tuple[str, str, Role, float], list[tuple[Planned, Record]]] = {}
+    """The series in the order of the spec, theory before tuned, one for each choice of settings and length of game."""
+    groups: dict[tuple[str, str, Role, int, bytes], list[tuple[Planned, Record]]] = {}
     for entry, record in runs:
-        key = (entry.game, entry.learner, entry.role, entry.settings.learner.multiplier)
+        which = (entry.game, entry.learner, entry.role)
+        key = (*which, entry.settings.game.length, identity(entry.settings.learner))
         groups.setdefault(key, []).append((entry, record))
     places = {key[:2]: place for place, key in reversed(list(enumerate(groups)))}
-    return [Series.of(groups[key]) for key in sorted(groups, key=lambda key: (places[key[:2]], key[2:]))]
+    series = {key: Series.of(members) for key, members in groups.items()}
+    order = sorted(groups, key=lambda key: (places[key[:2]], *key[2:4], series[key].settings.multiplier))
+    return [series[key] for key in order]
 
 
 def _floats(values: list[float | None] | dict[str, list[float]], absent: float) -> Floats:

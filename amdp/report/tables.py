@@ -1,6 +1,6 @@
 """The tables of a report. A new table of a game is a function that `of_contest` yields."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import combinations
 from math import floor, isfinite, isinf, isnan, log10
@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 
 from amdp.algorithms.named import tunes_itself
-from amdp.experiments.settings import Named
+from amdp.experiments.candidates import MULTIPLIER, shown
+from amdp.experiments.settings import Named, identity
 from amdp.experiments.spec import Planned, Role
 from amdp.game.rounds import Timing
 from amdp.report.figures import Look, resampling
 from amdp.report.markup import Table
-from amdp.report.results import Contest, Series, StoredRuns
+from amdp.report.results import Contest, Series, StoredRuns, common_seeds
 from amdp.report.statistics import (
     FEWEST_RUNS,
     MAX_EXACT_SIGNS,
@@ -33,6 +34,7 @@ UNTOLD = "\N{DAGGER}"  # the rate does not know of the delays
 MILLISECONDS = 1000.0  # of a second
 MAX_DIGITS = 4  # of a number with an interval
 TUNED_AS_THEORY = "tuned = theory"  # the same runs
+SHARE = "share of uniform"
 FEEDBACK = {"bandit": "bandit", "full": "full information", None: NONE}
 COUNTS = {"oracle_calls": "oracle calls", "trials": "trials", "rebuilds": "rebuilds"}
 
@@ -51,9 +53,14 @@ def of_contest(contest: Contest, look: Look) -> Iterator[Table]:
 def final(contest: Contest, look: Look) -> Table:
     """The final regret of each learner."""
     open_ended = any(series.open for series in contest.series)
-    columns = ("learner", "final regret", "at most", "theory allows", "exponent", "runs", "told", "tuned by")
-    rows = [_final(series, contest, look) for series in contest.series]
-    note = f"Regret: {look.band.words}. "
+    columns = ("learner", "final regret", SHARE, "at most", "theory allows", "exponent", "runs", "told", "tuned by")
+    rows = [_final(series, contest, look) for series in contest.shown]
+    note = f"Regret: {look.band.words}, against the best fixed policy in hindsight, whose regret is 0. "
+    if contest.baseline:
+        note += (
+            f"{SHARE.capitalize()}: the regret divided by that of uniform play with the same seed: 0 for the best "
+            "fixed policy, 1 for playing at random. The baseline is not ranked. "
+        )
     if open_ended:
         note += "It is against the best policy that was found; at most: against what no policy pays less than. "
     note += (
@@ -63,17 +70,19 @@ def final(contest: Contest, look: Look) -> Table:
     )
     if any(series.tuned_without_delay for series in contest.series):
         note += f" {UNTOLD}: theory's rate for feedback that comes at once, as the learner has none for delays."
-    table = (columns, *rows)
-    if not open_ended:
-        table = tuple((*row[:2], *row[3:]) for row in table)
-    return Table("regret", "Regret", table[0], table[1:], note)
+    dropped = {SHARE: contest.baseline is None, "at most": not open_ended}
+    kept = [place for place, name in enumerate(columns) if not dropped.get(name)]
+    table = [tuple(row[place] for place in kept) for row in (columns, *rows)]
+    return Table("regret", "Regret", table[0], tuple(table[1:]), note)
 
 
 def _final(series: Series, contest: Contest, look: Look) -> tuple[str, ...]:
     regret = look.of(series.low[:, -1:])
     exponent = fitted_exponent(series.played, series.low, MeanBand(), resampling())
     high, bound = float(series.high[:, -1].mean()), float(series.bound[:, -1].mean())
-    numbers = (interval(regret), number(high), number(bound), interval(exponent), str(len(series.seeds)))
+    shares = contest.shares(series)
+    share = interval(look.of(shares[:, None])) if len(shares) else NONE
+    numbers = (interval(regret), share, number(high), number(bound), interval(exponent), str(len(series.seeds)))
     mark = f" {UNTOLD}" if series.tuned_without_delay else ""
     return (series.name, *numbers, FEEDBACK[series.feedback], tuning(series, contest) + mark)
 
@@ -109,7 +118,7 @@ def _pairs(contest: Contest) -> Iterator[tuple[Series, Series]]:
     seen = set()
     for a, b in combinations(contest.series, 2):
         runs = frozenset(
-            tuple(series.ids[at] for at in places) for series, places in zip((a, b), _common(a, b), strict=True)
+            tuple(series.ids[at] for at in places) for series, places in zip((a, b), common_seeds(a, b), strict=True)
         )
         alike = a.feedback == b.feedback and (a.role == b.role or a.learner == b.learner)
         if alike and len(runs) == 2 and runs not in seen:
@@ -117,15 +126,9 @@ def _pairs(contest: Contest) -> Iterator[tuple[Series, Series]]:
             yield a, b
 
 
-def _common(a: Series, b: Series) -> tuple[Any, Any]:
-    """Indices in both series of the seeds that both finished."""
-    _, at_a, at_b = np.intersect1d(a.seeds, b.seeds, return_indices=True)
-    return at_a, at_b
-
-
 def _differences(a: Series, b: Series) -> Any:
     """Differences of the final losses `[i]`, by common seed."""
-    at_a, at_b = _common(a, b)
+    at_a, at_b = common_seeds(a, b)
     return a.paid[at_a, -1] - b.paid[at_b, -1]
 
 
@@ -143,14 +146,16 @@ def theory_or_tuned(contest: Contest, look: Look) -> Table:
         ends = [interval(look.of(series.low[:, -1:])) if series else NONE for series in (theory, tuned)]
         better = _differences(tuned, theory) if theory and tuned else []
         multiplier = f"{tuned.settings.multiplier:g}" if tuned else NONE
+        others = _words(contest.replaced(tuned)) if tuned else ""
         gained = interval(mean_of(better)) if len(better) else NONE
-        rows.append((label, *ends, multiplier, TUNED_AS_THEORY if tuned and contest.tuned_as_theory(tuned) else gained))
+        as_theory = tuned and contest.tuned_as_theory(tuned)
+        rows.append((label, *ends, multiplier, others or NONE, TUNED_AS_THEORY if as_theory else gained))
     return Table(
         "tuning",
         "As theory tunes it, and tuned by a grid",
-        ("learner", "regret, theory", "regret, tuned", "multiplier", f"tuned {MINUS} theory"),
+        ("learner", "regret, theory", "regret, tuned", MULTIPLIER, "other settings", f"tuned {MINUS} theory"),
         tuple(rows),
-        "The multiplier of theory's rate was chosen on other seeds than those shown here.",
+        "The multiplier of theory's rate, and other settings, were chosen on other seeds than those shown here.",
     )
 
 
@@ -187,7 +192,7 @@ def settings(results: StoredRuns) -> Table:
             _listed((name, value) for name, value in series.records[0].used.items() if name != "told"),
         )
         for contest in results.contests
-        for series in contest.series
+        for series in contest.shown
     ]
     columns = ("learner", "game", "told", "tuned by", "settings", "made of them")
     return Table("settings", "Settings of the learners", columns, tuple(rows), texts=len(columns))
@@ -198,24 +203,54 @@ def _listed(pairs: Iterable[tuple[str, Any]]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in shown)
 
 
-def tries(results: StoredRuns) -> Iterator[Table]:
-    """The multipliers that the tune block tried, with their final regret."""
-    if not results.tuning:
+def choices(results: StoredRuns) -> Iterator[Table]:
+    """What tuning chose for each learner in each game, of how many tries, and what makes the choice doubtful."""
+    if not results.tunings:
         return
     yield Table(
+        "choices",
+        "What tuning chose",
+        ("game", "learner", "chosen", "warnings", "combinations", "tries", "failed"),
+        tuple(_choice(pair, results) for pair in results.spec.pairs),
+        "A try is one game with one seed, on seeds that are not used otherwise. A learner that tunes its rate itself, "
+        "or has none of the settings to try, has no tries. Multipliers scale the learner's own. A choice at the edge "
+        "of its list may be better beyond it; values that did alike in all tries make no difference there.",
+        4,
+    )
+
+
+def _choice(pair: tuple[str, str], results: StoredRuns) -> tuple[str, ...]:
+    tuning = results.tunings.get(pair)
+    if tuning is None:
+        return (*pair, "not tuned", "", "0", "0", "0")
+    chosen = str(tuning.chosen) if tuning.chosen else "not yet"
+    counts = (len(tuning.grid), tuning.tries, tuning.failed)
+    return (*pair, chosen, "; ".join(tuning.warnings), *map(str, counts))
+
+
+def tries(results: StoredRuns) -> Iterator[Table]:
+    """What the tune block tried, with the final regret."""
+    if not results.tuning:
+        return
+    names = list(dict.fromkeys(name for tuning in results.tunings.values() for name in tuning.grid.names))
+    names = names or [MULTIPLIER]
+    title = "Multipliers that were tried" if names == [MULTIPLIER] else "Settings that were tried"
+    yield Table(
         "tries",
-        "Multipliers that were tried",
-        ("game", "learner", "chosen", "multiplier", "runs", "mean final regret"),
-        tuple(_try(series, results) for series in results.tuning),
-        "On seeds of their own.",
+        title,
+        ("game", "learner", "chosen", *names, "runs", "rounds", "mean final regret"),
+        tuple(_try(series, results, names) for series in results.tuning),
+        "On seeds of their own. Where tries have several lengths, only the best of the shorter ones played the longer.",
         3,
     )
 
 
-def _try(series: Series, results: StoredRuns) -> tuple[str, ...]:
-    which, multiplier = (series.game, series.learner), series.settings.multiplier
-    chosen = "chosen" if (*which, multiplier) in results.chosen else ""
-    return (*which, chosen, f"{multiplier:g}", str(len(series.seeds)), number(float(series.final.mean())))
+def _try(series: Series, results: StoredRuns, names: list[str]) -> tuple[str, ...]:
+    which, settings = (series.game, series.learner), series.settings
+    chosen = "chosen" if (*which, identity(settings)) in results.chosen else ""
+    values = {**settings.settings, MULTIPLIER: settings.multiplier}
+    tried = (shown(values[name]) if name in values else NONE for name in names)
+    return (*which, chosen, *tried, str(len(series.seeds)), f"{series.length:,}", number(float(series.final.mean())))
 
 
 def gaps(results: StoredRuns) -> Iterator[Table]:
@@ -247,15 +282,17 @@ def _missing(results: StoredRuns) -> Iterator[tuple[str, ...]]:
 
 def every_run(results: StoredRuns) -> Table:
     """The final loss and regret of each run, a row for each of its roles."""
-    columns = ("id", "game", "learner", "role", "multiplier", "seed", "rounds", "paid", "best", "best_bound", "regret")
+    which = ("id", "game", "learner", "role", "multiplier", "settings", "seed")
+    columns = (*which, "rounds", "paid", "best", "best_bound", "regret")
     rows = []
     for entry, record in results.finished:
         curve = record.curve
         if curve:
             ends = [curve.rounds[-1], curve.paid[-1], curve.best[-1], curve.best_bound[-1]]
             exact = ["" if end is None else repr(end) for end in [*ends, curve.paid[-1] - curve.best[-1]]]
-            multiplier = repr(entry.settings.learner.multiplier)
-            rows.append((record.id, *_which(entry), multiplier, str(entry.settings.seed), *exact))
+            learner = entry.settings.learner
+            player = (repr(learner.multiplier), _words(learner.settings))
+            rows.append((record.id, *_which(entry), *player, str(entry.settings.seed), *exact))
     return Table("runs", "All runs, a row for each role", columns, tuple(sorted(rows)))
 
 
@@ -264,7 +301,7 @@ def every_curve(results: StoredRuns, look: Look) -> Table:
     columns = ("game", "learner", "role", "played", "regret", "regret_low", "regret_high", "seconds", "oracle_calls")
     rows: list[tuple[str, ...]] = []
     for contest in results.contests:
-        for series in contest.series:
+        for series in contest.shown:
             lines = (series.played, *look.of(series.low), series.seconds.mean(axis=0), series.oracle_calls.mean(axis=0))
             named = (contest.label, series.learner, str(series.role))
             rows += [(*named, *(f"{value:.10g}" for value in values)) for values in zip(*lines, strict=True)]
@@ -272,17 +309,24 @@ def every_curve(results: StoredRuns, look: Look) -> Table:
 
 
 def tuning(series: Series, contest: Contest) -> str:
-    """How the learning rate was chosen: by theory, or on a grid of multipliers."""
+    """How the settings were chosen: by theory, or on a grid."""
+    if series.role == Role.BASELINE:
+        return "baseline"
     if contest.tuned_as_theory(series):
         return TUNED_AS_THEORY
     multiplier = f"{TIMES} {series.settings.multiplier:g}"
     if series.role == Role.TUNED:
-        return f"grid, {multiplier}"
+        return ", ".join(filter(None, ("grid", multiplier, _words(contest.replaced(series)))))
     if series.settings.source is not None:  # a report runs nobody's code to ask it
         return "own code" if series.settings.multiplier == 1.0 else f"own code {multiplier}"
     if tunes_itself(series.settings.name, series.settings.settings):
         return "itself"
     return "theory" if series.settings.multiplier == 1.0 else f"theory {multiplier}"
+
+
+def _words(settings: Mapping[str, Any]) -> str:
+    """Names and values of a recipe's settings, in one line."""
+    return ", ".join(f"{name} = {shown(value)}" for name, value in settings.items())
 
 
 def words_of(settings: Any) -> Iterator[tuple[str, str]]:

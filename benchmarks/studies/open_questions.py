@@ -120,6 +120,7 @@ def delay_spec(sizes: Sizes) -> Spec:
             "title": "delay-adapted estimates",
             "seeds": sizes.seeds,
             "checkpoints": 2,
+            "baseline": False,
             "learners": [
                 {"label": f"{name} x{factor:g}", "name": name, "multiplier": factor}
                 for name, factor in product(ESTIMATORS, sizes.multipliers)

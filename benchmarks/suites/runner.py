@@ -24,6 +24,7 @@ Rows = Iterator[Row]
 SPEC = """
 title = "{seeds} seeds"
 seeds = {seeds}
+baseline = false
 [[games]]
 instance = "tiny"
 episodes = {episodes}

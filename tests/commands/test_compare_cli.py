@@ -89,6 +89,20 @@ def test_the_table_has_the_means_of_the_runs(finished: Path) -> None:
         assert row["mean"] == pytest.approx(np.mean(finals[row["learner"]]))
         assert row["low"] <= row["mean"] <= row["high"]
         assert (row["game"], row["role"], row["runs"]) == ("small", "theory", 2)
+        assert "share_of_uniform" not in row  # nothing to compare with
+
+
+def test_uniform_play_is_shown_beside_the_learners(tmp_path: Path, spec: Path) -> None:
+    spec.write_text(toml(seeds=2).replace("baseline = false\n", ""))
+    words = ("compare", spec, "--out", tmp_path / "out", "--workers", 1, "--no-report")
+    shown = asked(*words).stdout
+    assert "share of" in shown
+    assert re.search(r"uniform +│ baseline", shown)
+    summary = json.loads(asked(*words, "--json").stdout)
+    assert (summary["runs"], summary["played"]) == (6, 0)
+    finals = {(row["learner"], row["role"]): row["share_of_uniform"] for row in summary["regret"]}
+    assert list(finals) == [("ftpl-shared", "theory"), ("o-reps", "theory"), ("uniform", "baseline")]
+    assert finals["uniform", "baseline"] == 1.0
 
 
 def test_the_spec_is_kept_beside_the_runs(finished: Path) -> None:

@@ -90,7 +90,7 @@ def test_a_folder_that_is_not_finished_says_so(tmp_path: Path) -> None:
     for one in spec.first()[-3:]:
         store.write(execute(one.settings))
     told = reported(tmp_path, "--formats", "svg")
-    assert told.startswith("3 of 8 runs; 5 missing; the runs with tuned multipliers follow when tuning is finished")
+    assert told.startswith("3 of 10 runs; 7 missing; the runs with tuned settings follow when tuning is finished")
     assert "Not complete" in (tmp_path / "report" / "index.html").read_text()
 
 

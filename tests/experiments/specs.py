@@ -26,9 +26,9 @@ seeds = 2
 
 
 def toml(seeds: int = 3, episodes: int = 12, more: str = "", instance: str = "tiny") -> str:
-    """Two learners in one game."""
+    """Two learners in one game, without a baseline."""
     game = f'[[games]]\nlabel = "small"\ninstance = "{instance}"\nepisodes = {episodes}\n'
-    return f'title = "two learners"\nseeds = {seeds}\ncheckpoints = 5\n\n{game}{LEARNERS}{more}'
+    return f'title = "two learners"\nseeds = {seeds}\ncheckpoints = 5\nbaseline = false\n\n{game}{LEARNERS}{more}'
 
 
 def small(seeds: int = 3, episodes: int = 12, more: str = "", instance: str = "tiny") -> Spec:

@@ -184,9 +184,9 @@ def test_terminal_csv_parquet_and_pandas_agree(
 
 def test_tries_come_only_when_asked_for(varied: tuple[Spec, Store]) -> None:
     spec, store = varied
-    assert set(frame(spec, store)["role"]) == {"theory", "tuned"}
+    assert set(frame(spec, store)["role"]) == {"theory", "tuned", "baseline"}
     everything = frame(spec, store, tries=True)
-    assert set(everything["role"]) == {"theory", "tuned", "tuning"}
+    assert set(everything["role"]) == {"theory", "tuned", "tuning", "baseline"}
     assert len(everything[everything["role"] != "tuning"]) == len(frame(spec, store))
 
 

@@ -181,7 +181,8 @@ def test_tries_without_news_are_told_and_tie(tmp_path: Path) -> None:
     ears = Ears()
     played(Spec.parse(late), tmp_path, watcher=ears)
     assert sum("'small' come after the end of a try" in note for note in ears.notes) == 1
-    assert "a tie: all multipliers of o-reps in small did alike; the nearest to 1 is taken" in ears.notes
+    tie = "a tie: all candidates did alike in all tries; the nearest to theory is taken"
+    assert f"tuning of o-reps in small: {tie}" in ears.notes
 
 
 def test_limits_of_seconds_are_noted_and_recorded(tmp_path: Path) -> None:

@@ -40,9 +40,11 @@ def spec(games: str = 'instance = "tiny"\nepisodes = 20', learners: str = 'name 
     return Spec.parse(f"{top}\n[[games]]\n{games}\n[[learners]]\n{learners}\n")
 
 
-def test_the_shortest_spec_is_one_run() -> None:
-    (only,) = Spec.parse(SMALL, "short.toml").first()
+def test_the_shortest_spec_is_one_run_and_its_baseline() -> None:
+    only, uniform = Spec.parse(SMALL, "short.toml").first()
     game = GameSettings(Named("tiny"), Named("bernoulli"), episodes=20)
+    assert uniform == Planned(RunSettings(game, LearnerSettings("uniform"), 1, 50), "tiny", "uniform", Role.BASELINE)
+    assert Spec.parse(f"baseline = false\n{SMALL}").first() == [only]
     assert only == Planned(RunSettings(game, LearnerSettings("ftpl"), 1, 50), "tiny", "ftpl", Role.THEORY)
     assert Spec.parse(SMALL, "short.toml").title == "short"
     assert Spec.parse(SMALL).text == SMALL
@@ -73,7 +75,7 @@ def test_lists_make_a_grid_also_inside_tables() -> None:
     assert made.games["lock code=[1,0] jam=0 losses=nominal"].instance.settings == {"code": [1, 0], "jam": 0.0}
     assert made.learners["ftpl oracle=lp gap=1e-09 limit=4"].oracle == Named("lp", {"gap": 1e-9})
     assert "ftpl oracle=dp limit=3" in made.learners
-    assert len(made.first()) == 12 * 6
+    assert len(made.first()) == 12 * (6 + 1)
 
 
 def test_defaults_are_for_all_who_do_not_say_otherwise() -> None:
@@ -439,6 +441,59 @@ WRONG: list[tuple[str, str, str]] = [
     (f"{SMALL}\n[tune]\nmultipliers = [1, 1.0]", "tune.multipliers[1]", "1.0; it is in the list already"),
     (f"{SMALL}\n[tune]\nmultipliers = [1]\nseeds = [1, 2]", "tune.seeds", "[1, 2]; it must be a whole number"),
     (f"{SMALL}\n[tune]\nmultipliers = [1]\nrounds = 0", "tune.rounds", "0; it must be a whole number, at least 1"),
+    (f"{SMALL}\n[tune]\nmultipliers = [1]\ngrid = {{ limit = [1] }}", "tune", "give either grid or multipliers"),
+    (f"{SMALL}\n[tune]\ngrid = [1, 2]", "tune.grid", "[1, 2]; it must be a table with lists of values"),
+    (f"{SMALL}\n[tune]\ngrid = {{}}", "tune.grid", "{}; it must be a table with lists of values"),
+    (f"{SMALL}\n[tune]\ngrid = {{ limit = 3 }}", "tune.grid.limit", "3; it must be a list of values to try"),
+    (f"{SMALL}\n[tune]\ngrid = {{ limit = [3, 3] }}", "tune.grid.limit[1]", "3; it is in the list already"),
+    (f"{SMALL}\n[tune]\ngrid = {{ limit = [[3]] }}", "tune.grid.limit[0]", "it must be a finite number, a text or"),
+    (f'{SMALL}\n[tune]\ngrid = {{ limit = ["3"] }}', "tune.grid.limit[0]", '"3"; it must be a whole number'),
+    (f"{SMALL}\n[tune]\ngrid = {{ multiplier = [0] }}", "tune.grid.multiplier[0]", "0; it must be a number above 0"),
+    (
+        f"{SMALL}\n[tune]\ngrid = {{ limt = [3] }}",
+        "tune.grid.limt",
+        "no learner has this setting; did you mean 'limit'?",
+    ),
+    (f"{SMALL}\n[tune]\ngrid = {{ oracle = [1] }}", "tune.grid.oracle", "known settings: multiplier, rate, limit"),
+    (f"{SMALL}\n[tune]\ngrid = {{ limit = [3, 0] }}", "tune.grid.limit[1]", "'ftpl' refuses it: 0; "),
+    (
+        f"{SMALL}\n[tune]\ngrid = {{ multiplier = {list(range(1, 201))}, limit = {list(range(1, 61))} }}",
+        "tune.grid",
+        "its lists make 12000 combinations; at most 10000",
+    ),
+    (f'{SMALL}\n[tune]\nmultipliers = [1]\nsearch = "halvin"', "tune.search", "did you mean 'halving'?"),
+    (f"{SMALL}\n[tune]\nmultipliers = [1]\nsearch = {{ factor = 2 }}", "tune.search.name", "missing; it must be given"),
+    (
+        f'{SMALL}\n[tune]\nmultipliers = [1]\nsearch = {{ name = "halving", factor = 1 }}',
+        "tune.search.factor",
+        "1; it must be a whole number, 2 .. 100",
+    ),
+    (
+        f'{SMALL}\n[tune]\nmultipliers = [1]\nsearch = {{ name = "grid", factor = 2 }}',
+        "tune.search.factor",
+        "unknown key; nothing can be set here",
+    ),
+    (
+        learner_of('name = "fpl"\ntune = { multiplier = [1, 2, 4] }') + "[tune]\nmultipliers = [1, 2]",
+        "learners[1].tune",
+        "its lists make 3 combinations; [tune] has 2, and every learner gets as many tries",
+    ),
+    (
+        learner_of('name = "fpl"\ntune = { limit = [1, 2] }') + "[tune]\nmultipliers = [1, 2]",
+        "learners[1].tune.limit",
+        "'fpl' does not have it; known settings: multiplier",
+    ),
+    (
+        learner_of('name = "soft-leader"\ntune = { multiplier = [1, 2] }') + "[tune]\nmultipliers = [1, 2]",
+        "learners[1].tune.multiplier",
+        "'soft-leader' tunes its rate itself: leave it out",
+    ),
+    (
+        learner_of('name = "fpl"\ntune = { multiplier = [1, 2] }'),
+        "learners[1].tune",
+        "there is no [tune] with seeds and a grid for all",
+    ),
+    (f'baseline = "no"\n{SMALL}', "baseline", '"no"; it must be true or false'),
     (f"{SMALL}\n[tune]\nmultipliers = [1]\nround = 5", "tune.round", "unknown key; did you mean 'rounds'?"),
     (
         learner_of(
@@ -546,10 +601,10 @@ def test_what_is_read_from_a_file_is_part_of_the_run(tmp_path: Path) -> None:
     path = tmp_path / "losses.npz"
     text = f'instance = "tiny"\nepisodes = 4\nlosses = "{path}"'
     np.savez(path, losses=np.zeros((4, 3, 3, 2)))
-    (before,) = spec(text).first()
+    before, _ = spec(text).first()
     assert execute(before.settings).curve is not None
     np.savez(path, losses=np.ones((4, 3, 3, 2)))
-    (after,) = spec(text).first()
+    after, _ = spec(text).first()
     assert before.id != after.id
     failure = execute(before.settings).failure
     assert failure is not None
@@ -611,7 +666,7 @@ def test_expansion_is_deterministic_complete_and_free_of_repetition(
     assert [one.id for one in runs] == [one.id for one in again.first()]
     games, learners = len(episodes) * len(delays), len(multipliers) + 1
     assert (len(made.games), len(made.learners)) == (games, learners)
-    assert len(runs) == games * learners * (seeds + 2 * 2)
+    assert len(runs) == games * (learners * (seeds + 2 * 2) + seeds)
     distinct = {json.dumps(one.settings.to_json(), sort_keys=True) for one in runs}
     # Tries of games that are cut to the same length are the same run, whatever the game is called.
     assert len({one.id for one in runs}) == len(distinct)
@@ -814,7 +869,7 @@ def test_the_new_spec_runs_as_it_is(tmp_path: Path) -> None:
     assert runner.invoke(app, ["new", str(path)]).exit_code == 0
     made = Spec.load(path)
     assert len(made.games) == 4
-    assert {one.role for one in made.first()} == {Role.THEORY, Role.TUNING}
+    assert {one.role for one in made.first()} == {Role.THEORY, Role.TUNING, Role.BASELINE}
     assert {(one.game, one.learner) for one in made.skipped} >= {("unknown", "o-reps")}
     shortest = {one.learner: one for one in made.first() if one.role is Role.TUNING}
     for one in shortest.values():

@@ -10,6 +10,7 @@ import numpy as np
 from amdp.experiments.record import Curve, Failure, Record
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
 from amdp.experiments.spec import Planned, Role
+from amdp.experiments.tuning import Tuning
 from amdp.game.regret import log_checkpoints
 from amdp.game.rounds import Timing
 
@@ -73,11 +74,25 @@ class Asked:
     title: str = "Made by hand"
     text: str = 'title = "Made by hand"\n'
 
-    def first(self) -> list[Planned]:
-        return self.plans
+    def plan(self, finished: Callable[[str], float | None]) -> "Listed":
+        return Listed(self.plans, self.later)
 
-    def second(self, finished: Callable[[str], float | None]) -> list[Planned] | None:
-        return self.later
+
+@dataclass
+class Listed:
+    """A plan whose tuning is not shown: only its runs are."""
+
+    plans: list[Planned]
+    later: list[Planned] | None
+    tunings: dict[tuple[str, str], Tuning] = field(default_factory=dict)
+
+    @property
+    def waiting(self) -> bool:
+        return self.later is None
+
+    def __iter__(self) -> Iterator[list[Planned]]:
+        yield self.plans
+        yield self.later or []
 
 
 @dataclass

@@ -102,7 +102,7 @@ def test_nothing_that_was_asked_for_is_dropped(tmp_path: Path) -> None:
     assert tables["skipped"] == (("swim", "hedge", "needs full feedback"),)
     assert tables["broken"] == (("runs/ab/x.json",),)
     page = written(spec, [*records, broken_off(failed), stranger], tmp_path).page.read_text()
-    assert "5 of 8 runs; 1 failed; 2 missing; the runs with tuned multipliers follow" in page
+    assert "5 of 8 runs; 1 failed; 2 missing; the runs with tuned settings follow" in page
     for text in ("nothing to eat", "7, 8", "needs full feedback", "1 stored run of another spec"):
         assert text in page
 
@@ -428,6 +428,7 @@ def test_open_comparators_are_drawn_in_marks_of_their_own() -> None:
         "c",
         "regret in the strip: comparator bounded",
         "regret at or above: nothing proved",
+        "best fixed policy in hindsight",
     ]
     hatched = [strip for strip in figure.axes[0].collections if strip.get_hatch()]
     assert len(hatched) == 1
@@ -471,7 +472,7 @@ def test_tuned_learners_keep_their_color_and_change_their_line() -> None:
 
 def test_more_learners_than_colors_get_more_panels() -> None:
     figure = look_at("regret", [run for i in range(10) for run in played("s", f"learner {i}")])
-    assert [len(axes.get_legend().get_texts()) for axes in figure.axes] == [8, 2]
+    assert [len(axes.get_legend().get_texts()) for axes in figure.axes] == [8 + 1, 2 + 1]
     for axes in figure.axes:
         looks = [(line.get_color(), line.get_marker()) for line in axes.get_lines() if len(line.get_xdata()) > 2]
         assert len(set(looks)) == len(looks)
