@@ -74,7 +74,8 @@ def _is_number(text: str) -> bool:
 
 def suggestion(word: str, known: Iterable[str]) -> str:
     """`did you mean 'x'? `, where a known word is near: small letters and hyphens may be written otherwise."""
-    plain = {_plain(name): name for name in known}
+    names = list(known)
+    plain = {_plain(name): name for name in [*names, *get_close_matches(word, names, 1)]}  # of two, the one as written
     wanted = _plain(word)
     inside = sorted((name for name in plain if len(wanted) >= LEAST_PART and wanted in name), key=len)
     near = get_close_matches(wanted, plain, 1) or inside

@@ -16,7 +16,7 @@ from amdp.experiments.ladders import spec_of
 from amdp.experiments.table_1 import ladders
 from amdp.report.rates import LadderFit
 
-SEEDS, QUICK_SEEDS = 8, 4
+SEEDS, QUICK_SEEDS = 20, 4
 LETTERS = (
     "Letters: `H` steps, `S` states, `A` actions, `K` episodes, `T` steps of a stream, `D` total delay, `diam` "
     "diameter, `tau` mixing time, `alpha` least chance of a visit or a start."

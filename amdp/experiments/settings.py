@@ -15,7 +15,7 @@ from amdp.errors import InvalidInput
 from amdp.game.games import MOST_ROUNDS, require_feedback
 from amdp.text import quoted
 
-FORMAT = 1  # of what is hashed: a change makes all runs new ones
+FORMAT = 2  # of what is hashed: a change makes all runs new ones; 1 had multipliers that scaled more than the rate
 CHECKPOINTS = 50  # about so many, evenly spaced in the logarithm
 
 

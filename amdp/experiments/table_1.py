@@ -7,9 +7,10 @@ from amdp.algorithms import paper_table
 from amdp.algorithms.paper_table import TABLE, Row
 from amdp.experiments.ladders import UNKNOWN, Ladder
 
-EPISODES = (500, 1000, 2000, 4000)
-STEPS = (1000, 2000, 4000, 8000)
-QUICK = 4  # a quick run takes so many times fewer
+LENGTHS = (1_000, 10_000, 30_000, 100_000)  # episodes, or steps of a stream
+SHORTER = {"ftpl-infinite-renewed": (300, 1_000, 3_000, 10_000)}  # 3SA trials a step, each followed through an epoch
+QUICK_EPISODES = (125, 250, 500, 1_000)
+QUICK_STEPS = (250, 500, 1_000, 2_000)
 DELAY = "fixed:20"
 
 _SMALL = {"name": "tiny", "n_steps": 3, "n_states": 2}
@@ -26,15 +27,16 @@ _OWN = {"ct-oracle": {"name": "random-entered", "n_states": 3, "n_actions": 2}} 
 
 def ladders(quick: bool = False, rows: Sequence[Row] = TABLE) -> list[Ladder]:
     """One for each row: regret along the length of the game."""
-    return [_ladder(row, QUICK if quick else 1) for row in rows]
+    return [_ladder(row, quick) for row in rows]
 
 
-def _ladder(row: Row, shorter: int) -> Ladder:
+def _ladder(row: Row, quick: bool) -> Ladder:
     stream = row.setting == paper_table.STREAM
     game: dict[str, Any] = {"instance": _OWN.get(row.learner, _WORLDS[row.transitions]), "losses": "bernoulli"}
     if row.transitions == paper_table.UNKNOWN:
         game |= UNKNOWN
     if row.feedback == paper_table.DELAYED:
         game["delay"] = DELAY
-    along, rungs = ("steps", STEPS) if stream else ("episodes", EPISODES)
-    return Ladder(row.name, along, tuple(n // shorter for n in rungs), game, {"name": row.learner}, row.exponent)
+    along, short = ("steps", QUICK_STEPS) if stream else ("episodes", QUICK_EPISODES)
+    rungs = short if quick else SHORTER.get(row.learner, LENGTHS)
+    return Ladder(row.name, along, rungs, game, {"name": row.learner}, row.exponent)
