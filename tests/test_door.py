@@ -14,8 +14,11 @@ from amdp.algorithms.estimators.resampling import SharedResampling
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.game.arenas import Episodic
 from amdp.game.loop import ArenaGame, play_rounds
+from amdp.game.match import enter
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
+from amdp.model.confidence import Radius
+from amdp.model.l1_ball import L1Ball
 
 SCRIPT = """
 import amdp
@@ -133,7 +136,19 @@ def test_uc_o_reps_plays_over_l1_balls_and_nothing_else() -> None:
     run = amdp.play(amdp.Game("tiny", rounds=6, unknown=True, radius="l1", radius_scale=0.5), "uc-o-reps")
     assert run.rounds[-1] == 6
     with pytest.raises(amdp.InvalidInput, match=r"over an L1 ball: use Game.*radius='l1'"):
-        amdp.play(amdp.Game("tiny", rounds=6, unknown=True), "uc-o-reps")
+        amdp.play(amdp.Game("tiny", rounds=6, unknown=True, radius="paper"), "uc-o-reps")
+
+
+def test_each_learner_has_the_confidence_sets_of_its_own_paper() -> None:
+    game, shape = amdp.Game("tiny", rounds=40, unknown=True, radius_scale=0.5), (3, 3, 2)
+    sets = {name: enter(game, name).domain.dynamics for name in ("ftpl", "uob-reps", "dilated-bonus", "uc-o-reps")}
+    assert isinstance(sets["uc-o-reps"], L1Ball)
+    for name, radius in (("ftpl", Radius.paper), ("uob-reps", Radius.jin_2020), ("dilated-bonus", Radius.luo_2021)):
+        box = sets[name]
+        assert isinstance(box, amdp.BernsteinBox)
+        assert box.radius == radius(shape, 40, scale=0.5)
+    all_alike = amdp.Game("tiny", rounds=40, unknown=True, radius="luo-2021")
+    assert enter(all_alike, "uob-reps").domain is enter(all_alike, "ftpl").domain
 
 
 def test_losses_of_a_file_last_as_long_as_the_file(tmp_path: Path) -> None:
@@ -174,7 +189,7 @@ WRONG = [
     ({"world": "tiny", "unknown": "yes"}, "unknown = 'yes'; give True or False"),
     ({"world": "tiny", "radius_scale": "x"}, "radius_scale = 'x'"),
     ({"world": "tiny", "feedback": "semi"}, "feedback = 'semi'"),
-    ({"world": "tiny", "radius": "wide"}, "radius = 'wide'; known names: paper"),
+    ({"world": "tiny", "radius": "wide"}, "radius = 'wide'; known names: own, paper"),
     ({"world": "tiny", "radius_scale": 0.0}, "radius_scale = 0"),
     ({"world": "tiny", "radius": "l1"}, "radius = 'l1'; the transitions are known: use Game"),
     ({"world": "tiny", "radius_scale": 0.1}, "radius_scale = 0.1; the transitions are known"),

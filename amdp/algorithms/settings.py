@@ -24,3 +24,6 @@ WHAT = {
     "theorem": "whether the theorem's parameters are taken instead of practical ones",
     "exact": "whether estimates know the chance that a policy was entered, instead of ignoring a window",
 }
+
+# The confidence sets of a learner's own paper, where they are not those of the FTPL paper: see `amdp.game.games`.
+OWN_SETS = {"uob-reps": "jin-2020", "dilated-bonus": "luo-2021", "uc-o-reps": "l1"}

@@ -15,9 +15,10 @@ from amdp.commands.screen import Screen
 from amdp.errors import AmdpError
 from amdp.experiments.building import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings, plain
+from amdp.game.games import radius_of
 
 # Without a world: the first of these games that the learner plays, as many episodes or steps as `amdp play` has.
-EPISODIC: tuple[dict[str, Any], ...] = ({}, {"unknown": True}, {"unknown": True, "radius": "l1"})
+EPISODIC: tuple[dict[str, Any], ...] = ({}, {"unknown": True})
 STREAMS = ("waiting-ring", "random-parked", "random-ergodic", "random-entered")
 
 
@@ -79,7 +80,7 @@ def show(found: dict[str, Any]) -> None:
     for row in found["settings"]:
         table.add_row(row["name"], _default(row), _number(row["value"]), row["what"])
     screen.print(table)
-    screen.print(f"This game: {_words(found['game'])}; multiplier {found['multiplier']:g}.")
+    screen.print(f"This game: {_words(found['game'], found['name'])}; multiplier {found['multiplier']:g}.")
     if found["tuned_without_delay"]:
         screen.print("Theory's rate is for feedback that comes at once: it does not know of the delay.")
 
@@ -94,8 +95,10 @@ def _number(value: Any) -> str:
     return "none" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _words(game: dict[str, Any]) -> str:
+def _words(game: dict[str, Any], learner: str) -> str:
     length = f"{game['episodes']} episodes" if game["episodes"] is not None else f"{game['steps']} steps of one stream"
-    known = f"unknown transitions, radius {game['radius']}" if game["unknown"] else "known transitions"
+    known = (
+        f"unknown transitions, radius {radius_of(game['radius'], learner)}" if game["unknown"] else "known transitions"
+    )
     late = "no delay" if game["delay"] == "none" else f"delay {game['delay']}"
     return f"{Named.from_json(game['instance'])}, {length}, {known}, {late}"

@@ -16,11 +16,11 @@ from amdp.commands.play import DELAY, EPISODES
 from amdp.commands.screen import AsJson, WorldSettings, clear_errors, print_json, settings
 from amdp.errors import InvalidInput
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named
-from amdp.game.games import Game
+from amdp.game.games import OWN, Game
 from amdp.game.match import Match, enter
 
 # Small games: those that a learner enters say what it can play.
-UNKNOWN: tuple[dict[str, Any], ...] = ({}, {"unknown": True}, {"unknown": True, "radius": "l1"})
+UNKNOWN: tuple[dict[str, Any], ...] = ({}, {"unknown": True})
 EPISODIC = [{"world": "tiny", "rounds": 4, "delay": delay, **p} for delay, p in product(("none", "fixed:1"), UNKNOWN)]
 STREAMS = [
     {"world": world, "steps": 200} for world in ("waiting-ring", "random-parked", "random-ergodic", "random-entered")
@@ -62,7 +62,7 @@ def learners(
     episodes: Annotated[int | None, typer.Option(help=f"With NAME: episodes; {EPISODES} if not given.")] = None,
     steps: Annotated[int | None, typer.Option(help="With NAME: instead of episodes, steps of one stream.")] = None,
     delay: Annotated[str, option(completion.delays, f"With NAME. {DELAY}")] = "none",
-    radius: Annotated[str, typer.Option(help="With NAME, --unknown: confidence sets, as in `amdp play`.")] = "paper",
+    radius: Annotated[str, typer.Option(help="With NAME, --unknown: confidence sets, as in `amdp play`.")] = OWN,
     multiplier: Annotated[float, typer.Option(help="With NAME: factor of the learning rate.")] = 1.0,
     given: Annotated[list[str] | None, typer.Option("--set", help="With NAME: KEY=VALUE; repeatable.")] = None,
     world: WorldSettings = None,

@@ -32,7 +32,7 @@ from amdp.commands.screen import (
 from amdp.errors import InvalidInput
 from amdp.experiments.building import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
-from amdp.game.games import refuse_radius
+from amdp.game.games import OWN, radius_of, refuse_radius
 from amdp.game.match import Match
 from amdp.game.regret import Regret, log_checkpoints
 from amdp.game.rounds import Round
@@ -84,8 +84,9 @@ def play(
     seed: Annotated[int, typer.Option(help="The same seed gives the same run.")] = 1,
     unknown: Annotated[bool, typer.Option("--unknown", help="The learner does not know the transitions.")] = False,
     radius: Annotated[
-        str, typer.Option(help="With --unknown: confidence sets of paper, jin-2020 (UOB-REPS), luo-2021; or l1.")
-    ] = "paper",
+        str,
+        typer.Option(help="With --unknown: confidence sets, own (the learner's), paper, jin-2020, luo-2021 or l1."),
+    ] = OWN,
     radius_scale: Annotated[float, typer.Option(help="With --unknown: factor of the confidence radius.")] = 1.0,
     multiplier: Annotated[float, typer.Option(help="Factor of the learning rate, and of nothing else.")] = 1.0,
     projection: Annotated[
@@ -276,7 +277,7 @@ def _facts(asked: RunSettings, match: Match) -> Iterator[tuple[str, Any]]:
     yield "losses", game.losses
     yield ("episodes", game.episodes) if game.episodes else ("steps", game.steps)
     if game.unknown:
-        yield "unknown", f"radius {game.radius} times {game.radius_scale:g}"
+        yield "unknown", f"radius {radius_of(game.radius, player.name)} times {game.radius_scale:g}"
     if game.delay != NO_DELAY:
         yield from {"delay": game.delay, "total_delay": match.game.total_delay}.items()
     if game.comparator:

@@ -23,6 +23,7 @@ from amdp.experiments.record import Curve, Record
 from amdp.experiments.settings import LearnerSettings, Named, RunSettings, canonical
 from amdp.experiments.spec import Planned, Role, Spec
 from amdp.experiments.storage import Store
+from amdp.game.games import radius_of
 from amdp.game.rounds import Timing
 from amdp.text import cell
 
@@ -188,7 +189,8 @@ def _keywords(learner: LearnerSettings) -> str:
 def _game(record: Record) -> Cells:
     """What the game is like; a radius only where the transitions are unknown."""
     game = record.settings.game
-    sets = (game.radius, game.radius_scale) if game.unknown else (None, None)
+    radius = radius_of(game.radius, record.settings.learner.name)
+    sets = (radius, game.radius_scale) if game.unknown else (None, None)
     comparator = str(game.comparator or EXACT[game.steps is not None])
     told = _word(record.used.get("told")) or game.feedback
     return (record.settings.learner.name, game.episodes, game.steps, told, game.unknown, *sets, comparator)

@@ -12,7 +12,7 @@ from typing import Any, Self
 from amdp import own_code
 from amdp.arrays import require_positive, require_whole
 from amdp.errors import InvalidInput
-from amdp.game.games import MOST_ROUNDS, require_feedback
+from amdp.game.games import MOST_ROUNDS, OWN, require_feedback
 from amdp.text import quoted
 
 FORMAT = 2  # of what is hashed: a change makes all runs new ones; 1 had multipliers that scaled more than the rate
@@ -62,7 +62,7 @@ class GameSettings:
     delay: str = "none"
     feedback: str | None = None  # "bandit" or "full"; None: what each learner understands
     unknown: bool = False  # the learner is not told the transitions
-    radius: str = "paper"  # of the confidence sets of unknown transitions
+    radius: str = OWN  # of the confidence sets of unknown transitions
     radius_scale: float = 1.0
     comparator: Named | None = None  # the oracle that finds the best policy in hindsight; None: an exact one
 

@@ -10,6 +10,7 @@ Parts are given by name, as in a spec, or as objects:
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from amdp import losses as adversaries
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation
+from amdp.algorithms.settings import OWN_SETS
 from amdp.arrays import require_positive, require_whole
 from amdp.errors import InvalidInput
 from amdp.game import delays
@@ -37,8 +39,9 @@ WORLD_FILES = (".npz", ".json")
 LOSS_FILES = (".csv", ".parquet", ".npz")
 ROUNDS = 1000  # of a game whose length nobody gives
 MOST_ROUNDS = 2**62
+OWN, PAPER = "own", "paper"  # confidence sets of each learner's own paper, and of the FTPL paper
 RADII: dict[str, Callable[..., Radius]] = {
-    "paper": Radius.paper,
+    PAPER: Radius.paper,
     "jin-2020": Radius.jin_2020,
     "luo-2021": Radius.luo_2021,
 }
@@ -74,7 +77,8 @@ class Game:
         `"bandit"` (the losses met), `"full"` (all losses), or None: what each learner is made for.
     unknown
         Whether the learner must estimate the transitions, in confidence sets of the given `radius`: `"paper"`,
-        `"jin-2020"` or `"luo-2021"` of boxes, or `"l1"` of L1 balls, times `radius_scale`.
+        `"jin-2020"` or `"luo-2021"` of boxes, or `"l1"` of L1 balls, times `radius_scale`. By default, `"own"`, each
+        learner has those of its own paper; a learner that is no name has those of the FTPL paper.
     comparator
         The oracle that finds the best policy in hindsight; by default an exact one: `dp`, or `auto` in a stream.
     """
@@ -90,7 +94,7 @@ class Game:
         delay: Delay = "none",
         feedback: str | None = None,
         unknown: bool = False,
-        radius: str = "paper",
+        radius: str = OWN,
         radius_scale: float = 1.0,
         comparator: str | PlanningOracle | None = None,
     ) -> None:
@@ -112,9 +116,11 @@ class Game:
         length = _length(losses, rounds, steps)
         self.losses = find_losses(losses, self.world, length, seed, stream=self.is_stream)
         self.delays = find_delays(delay, length, seed, stream=self.is_stream)
-        self.domain = learner_domain(
-            self.world, length, stream=self.is_stream, unknown=unknown, radius=radius, radius_scale=radius_scale
+        self._told = partial(
+            learner_domain, self.world, length, stream=self.is_stream, unknown=unknown, radius_scale=radius_scale
         )
+        self.radius = radius
+        self.domain = self._told(radius=PAPER if radius == OWN else radius)
         self.feedback = feedback
         if self.losses.shape != table_shape:
             raise InvalidInput(
@@ -126,6 +132,12 @@ class Game:
         length = f"{self.rounds} {'steps' if self.is_stream else 'episodes'}"
         known = "known" if self.domain.dynamics is self.world.kernel else "unknown"
         return f"Game({self.world.name}, {length}, {known} transitions, total delay {self.total_delay})"
+
+    def domain_of(self, learner: str) -> Domain:
+        """What a learner by name knows: over confidence sets of its own paper, unless the game says which."""
+        radius = radius_of(self.radius, learner)
+        is_other = self.radius == OWN and radius != PAPER and self.domain.dynamics is not self.world.kernel
+        return self._told(radius=radius) if is_other else self.domain
 
     @property
     def rounds(self) -> int:
@@ -202,7 +214,7 @@ def find_delays(delay: Delay, length: int, seed: int, *, stream: bool) -> Delays
 
 
 def learner_domain(
-    world: Instance, length: int, *, stream: bool, unknown: bool, radius: str = "paper", radius_scale: float = 1.0
+    world: Instance, length: int, *, stream: bool, unknown: bool, radius: str = PAPER, radius_scale: float = 1.0
 ) -> Domain:
     """What the learner knows: the policies to choose from, over the kernel or a confidence set."""
     if stream:
@@ -231,15 +243,20 @@ def require_feedback(feedback: str | None) -> None:
 
 def require_radius(radius: str, scale: float) -> None:
     """Refuse an unknown radius of confidence sets, and a scale that is not positive."""
-    known = (*RADII, L1)
+    known = (OWN, *RADII, L1)
     if radius not in known:
         raise InvalidInput(f"{radius!r}; {suggestion(str(radius), known)}known names: {', '.join(known)}", "radius")
     require_positive("radius_scale", scale)
 
 
+def radius_of(radius: str, learner: str) -> str:
+    """The radius by which a learner's confidence sets are made."""
+    return OWN_SETS.get(learner, PAPER) if radius == OWN else radius
+
+
 def refuse_radius(radius: str, scale: float) -> None:
     """Refuse a radius of confidence sets, or a factor of it, in a game whose transitions are known."""
-    for name, value, usual in (("radius", radius, "paper"), ("radius_scale", scale, 1.0)):
+    for name, value, usual in (("radius", radius, OWN), ("radius_scale", scale, 1.0)):
         if value != usual:
             raise InvalidInput(f"{value!r}; the transitions are known: use Game(..., unknown=True), or --unknown", name)
 

@@ -58,7 +58,7 @@ class Match:
     @property
     def domain(self) -> Domain:
         """The policies to choose from, over what the learner knows of the dynamics."""
-        return self.game.domain
+        return self.game.domain if self.task is None else self.task.domain
 
     @property
     def rounds(self) -> int:
@@ -347,7 +347,7 @@ def _learner(
         return player, None
     planner = oracle(planner) if isinstance(planner, str) else planner
     projector = projection(projector) if isinstance(projector, str) else projector
-    task = WatchedTask(game.domain, game.rounds, game.total_delay, planner, projector, multiplier, player)
+    task = WatchedTask(game.domain_of(player), game.rounds, game.total_delay, planner, projector, multiplier, player)
     return from_task(task, **settings), task
 
 

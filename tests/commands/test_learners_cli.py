@@ -48,7 +48,7 @@ def test_values_are_those_of_the_game_that_is_named() -> None:
 
 def test_without_a_world_the_first_that_it_plays_is_taken() -> None:
     assert shown("o-reps")["game"]["instance"]["name"] == "tiny"
-    assert shown("uc-o-reps")["game"]["radius"] == "l1"
+    assert shown("uc-o-reps")["game"]["unknown"]
     assert shown("mdp-exp3")["game"]["steps"] == 10_000
 
 

@@ -287,7 +287,7 @@ def test_settings_of_learner_and_world_are_given_by_key_and_value() -> None:
         (("--seed", "-1"), "seed = -1; it must be a whole number, 0 .. "),
         (("--episodes", "99999999999999999999"), "episodes = 99999999999999999999; it must be a whole number, 1 .. "),
         (("--multiplier", "0"), "multiplier = 0.0; it must be above 0"),
-        (("--unknown", "--radius", "wide"), "radius = 'wide'; known names: paper, jin-2020"),
+        (("--unknown", "--radius", "wide"), "radius = 'wide'; known names: own, paper, jin-2020"),
         (("--learner", "hedge", "--unknown"), "exact weights need a kernel"),
         (("--unknown", "--radius-scale", "-1"), "radius_scale = -1.0; it must be above 0"),
         (("--record", "no/such/folder/file"), "cannot be written"),

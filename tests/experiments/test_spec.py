@@ -316,7 +316,7 @@ WRONG: list[tuple[str, str, str]] = [
     (game_of(TINY + 'delay = ["none", "long"]'), "games[1].delay[1]", "no delays 'long'; known forms: none"),
     (game_of(TINY + 'feedback = "none"'), "games[1].feedback", "'none'; give 'bandit' or 'full'"),
     (game_of(TINY + "unknown = 1"), "games[1].unknown", "1; it must be true or false"),
-    (game_of(TINY + 'unknown = true\nradius = "wide"'), "games[1].radius", "'wide'; known names: paper, jin-2020"),
+    (game_of(TINY + 'unknown = true\nradius = "wide"'), "games[1].radius", "'wide'; known names: own, paper, jin-2020"),
     (game_of(TINY + "radius_scale = 0"), "games[1].radius_scale", "0.0; it must be above 0 and finite"),
     (game_of(TINY + "radius_scale = inf"), "games[1].radius_scale", "inf; it must be above 0 and finite"),
     (game_of(TINY + 'comparator = "simplex"'), "games[1].comparator", '"simplex"; known names: auto'),
