@@ -200,7 +200,7 @@ def test_every_setting_is_a_column_with_its_default(varied: tuple[Spec, Store]) 
     assert unknown["losses.every"].isna().all()
     assert set(made["comparator"]) == {"dp"}
     assert set(made["feedback"]) == {"bandit"}
-    assert set(unknown["radius"]) == {"paper"}
+    assert set(unknown["radius"]) == {"paper", "jin-2020"}  # each learner's own
     assert lock["radius"].isna().all()
     assert set(lock["total_delay"]) == {4 * 2 + 1}
     by_lp = made[made["learner"] == "=by lp"]
