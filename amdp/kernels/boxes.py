@@ -74,6 +74,50 @@ def _intersect(box, h, s, a, with_old):
     return True
 
 
+@_entry
+def support(lower, upper, initial, usable):
+    """Where an occupancy measure `usable[h, s, a, y]` of some kernel of a box can have mass; whether there is any.
+
+    The moves of the last step have their mass in `y = 0`. A state that mass could not leave again is dead.
+    """
+    steps, states, n_actions, _ = lower.shape
+    dead, reached = np.zeros(states, np.bool_), np.zeros(states, np.bool_)
+    usable[:] = False
+    usable[steps - 1, :, :, 0] = True
+    for h in range(steps - 2, -1, -1):
+        for s in range(states):
+            for a in range(n_actions):
+                _open_moves(lower[h, s, a], upper[h, s, a], dead, usable[h, s, a])
+        for s in range(states):
+            dead[s] = not usable[h, s].any()
+    reached[initial] = True
+    for h in range(steps):
+        later = np.zeros(states, np.bool_)
+        for s in range(states):
+            for a in range(n_actions):
+                for y in range(states):
+                    usable[h, s, a, y] = usable[h, s, a, y] and reached[s]
+                    later[y] = later[y] or usable[h, s, a, y]
+        reached = later
+    return not dead[initial]
+
+
+@_entry
+def _open_moves(lower, upper, dead, usable):
+    """The moves of a row that may have mass, if it must not enter dead states."""
+    least, room, forced = 0.0, 0.0, False
+    for y in range(lower.size):
+        least += lower[y]
+        if upper[y] > 0.0 and not dead[y]:
+            room += upper[y]
+        elif lower[y] > 0.0:
+            forced = True
+    is_spent = least >= 1.0 - EMPTY_TOLERANCE
+    for y in range(lower.size):
+        is_open = upper[y] > 0.0 and not dead[y] and not forced and room >= 1.0 - EMPTY_TOLERANCE
+        usable[y] = is_open and not (is_spent and lower[y] == 0.0)
+
+
 def observe(told, states, actions):
     """What a learner learns of the dynamics from an episode: UNCHANGED, NARROWED or STARTED_AGAIN.
 

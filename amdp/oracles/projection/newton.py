@@ -133,7 +133,10 @@ class _BoxProjector(_NewtonProjector):
         assert isinstance(domain, MarkovPolicies)
         steps, states, actions = domain.shape
         self._flat = steps, states * actions, states
-        self._usable = supported(domain, np.zeros(self.point_shape)) > -inf
+        self._usable = np.empty(self.point_shape, bool)
+        box = domain.dynamics
+        if not kernels.boxes.support(np.array(box.lower), np.array(box.upper), domain.initial, self._usable):
+            supported(domain, np.zeros(self.point_shape))  # says what is wrong
         bounds = [np.array(bound[:-1], order="C") for bound in (domain.dynamics.lower, domain.dynamics.upper)]
         with np.errstate(divide="ignore"):
             bounds += [np.log(bound) for bound in bounds]
