@@ -28,9 +28,8 @@ GRAY = "#767676"
 MARGINS = {"left": 0.72, "right": 0.3, "top": 0.2, "bottom": 0.5}
 LINE = 1.6  # points, the width of a line
 WIDER = 1.8  # points, by which a line is wider than the one that covers it
-LETTER = 0.6  # of the size of a font: the width of a letter, more than the mean
-KEY = 5  # letters that the line and marker before a label take
-SLOPE = 20  # letters that may stand behind it
+LETTER = 0.55  # of the size of a font: the width of a letter, more than the mean
+KEY = 6  # letters that the line and marker before a label take
 MAX_LABEL = 44  # letters
 DECADES = 5  # of a logarithmic axis below its largest value
 SIGNED_DECADES = 4  # of an axis for values of both signs, between its largest value and its linear part
@@ -73,10 +72,10 @@ class Size:
         """The letters that fit into one line of a legend."""
         return int(self.width * POINTS / (self.small * LETTER))
 
-    def label(self, text: str) -> str:
-        """A name that fits into a legend; both ends stay, since names of one grid differ at the end."""
+    def label(self, text: str, behind: int = 0) -> str:
+        """A name that fits into a legend before more letters; both ends stay: names of one grid differ at the end."""
         plain = "".join(letter if letter.isprintable() else " " for letter in text)
-        most = min(MAX_LABEL, self.letters - KEY - SLOPE)
+        most = min(MAX_LABEL, self.letters - KEY - behind)
         half = most // 2
         return plain if len(plain) <= most else f"{plain[: most - half - 1]}…{plain[-half:]}"
 

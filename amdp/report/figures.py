@@ -78,9 +78,9 @@ class Look:
         """The size of the figures."""
         return SIZES[self.width]
 
-    def named(self, series: Series, names: Mapping[str, str]) -> str:
-        """The name of a learner in a legend, by the short names of labels."""
-        return self.size.label(series.named(names.get(series.learner, series.learner)))
+    def named(self, series: Series, names: Mapping[str, str], behind: int = 0) -> str:
+        """The name of a learner in a legend, with so many letters behind it, by the short names of labels."""
+        return self.size.label(series.named(names.get(series.learner, series.learner)), behind)
 
     def of(self, samples: Floats) -> Estimate:
         """The estimate `[c]` of samples `[i, c]`; the same samples always give the same estimate."""
@@ -186,7 +186,8 @@ def _loglog(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look
     centers = []
     for pen, series in group:
         slope = fitted_exponent(series.played, series.low, MeanBand(), resampling())
-        label = f"{look.named(series, contest.names)}: {_slope(slope)}"
+        behind = f": {_slope(slope)}"
+        label = look.named(series, contest.names, len(behind)) + behind
         centers.append(_curve(axes, keys, pen, label, series.played, series.low, look))
         _fit(axes, series, float(slope.value))
     frame(axes, centers + _baseline(axes, keys, contest, look))
@@ -207,7 +208,8 @@ def _theory(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look
             {"marker": "_", "markersize": 12.0, "markeredgewidth": 2.0} if np.isfinite(bound).sum() <= 1 else {}
         )
         if series.role == Role.THEORY:
-            axes.plot(series.played, bound, color=pen.color, linestyle=(0, (5, 2)), linewidth=1.2, **single)
+            dashes = (3.5 * pen.place, (5, 2))  # begins elsewhere for each learner: bounds may be equal
+            axes.plot(series.played, bound, color=pen.color, linestyle=dashes, linewidth=1.2, **single)
             shown.append(bound)
     frame(axes, shown + _baseline(axes, keys, contest, look))
     keys.marks["bound of theory, same color"] = axes.plot([], [], color=GRAY, linestyle=(0, (5, 2)))[0]
@@ -272,7 +274,7 @@ def _small(axes: "Axes", keys: Keys, contest: Contest, names: Mapping[str, str],
     _baseline(axes, mine, contest, look)
     _best_policy(axes, mine)
     _limit(axes, group, look)
-    keys.learners = mine.learners | keys.learners
+    keys.learners = keys.learners | {label: key for label, key in mine.learners.items() if label not in keys.learners}
     keys.marks |= mine.marks
 
 

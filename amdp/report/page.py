@@ -180,7 +180,7 @@ def _chapter(chapter: Chapter) -> str:
 def _reading(chapters: list[Chapter], look: Look) -> str:
     """The captions of all figures and the notes of all tables of games, once each."""
     shared = (
-        f"Lines and bands are the {look.band.words}.",
+        f"{look.band.words.capitalize()}.",
         "Of learners that played alike, the first has a wide line and the next a narrow one with gaps over it.",
         "Axes with powers of ten are logarithmic; where some value is zero or below, they are linear about zero, and "
         "their label says up to where.",

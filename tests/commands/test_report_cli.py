@@ -76,7 +76,8 @@ def test_a_whole_folder(tmp_path: Path) -> None:
     ):
         assert text in page
     names = {file.name for file in (tmp_path / "report" / "figures").iterdir()}
-    assert names == {f"tiny-{kind}.{ending}" for kind in ("regret", "pace") for ending in ("svg", "png")}
+    stems = ("summary", "tiny-regret", "tiny-pace")
+    assert names == {f"{stem}.{ending}" for stem in stems for ending in ("svg", "png")}
     before = page
     reported(tmp_path, "--formats", "svg, png", "--raw")
     assert (tmp_path / "report" / "index.html").read_text() == before
