@@ -70,7 +70,7 @@ class Size:
     @property
     def letters(self) -> int:
         """The letters that fit into one line of a legend."""
-        return int(self.width * POINTS / (self.small * LETTER))
+        return round(self.width * POINTS / (self.small * LETTER))
 
     def label(self, text: str, behind: int = 0) -> str:
         """A name that fits into a legend before more letters; both ends stay: names of one grid differ at the end."""

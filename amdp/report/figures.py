@@ -216,7 +216,7 @@ def _theory(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look
 
 
 def _seconds(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look) -> None:
-    axes.set(xscale="log", xlabel="seconds of the learner, without compiling and loading")
+    axes.set(xscale="log", xlabel="seconds of the learner")
     for pen, series in group:
         label, seconds = look.named(series, contest.names), series.seconds.mean(axis=0)
         _curve(axes, keys, pen, label, seconds[1:], series.low[:, 1:], look)
@@ -339,7 +339,7 @@ KINDS = {
     "seconds": _Kind(
         "Regret against seconds",
         partial(_in_panels, _seconds),
-        "Seconds of the learner alone, the mean at the same checkpoint.",
+        "Seconds of the learner alone, without compiling and loading, the mean at the same checkpoint.",
         lambda contest: any(len(series.played) > 1 for series in contest.series),
     ),
     "pace": _Kind("Seconds", _pace, "Thin marks are single runs."),

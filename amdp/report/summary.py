@@ -71,10 +71,10 @@ def verdicts(contest: Contest, look: Look) -> dict[int, Verdict]:
 
 def _verdict(test: Paired, comparisons: int) -> Verdict:
     """Worse or tied; unknown where even the clearest difference on so few seeds would not be significant."""
+    if test.corrected < LEVEL:
+        return Verdict.WORSE
     least = 2.0 / 2.0 ** len(test.differences)
-    if not comparisons * least < LEVEL:
-        return Verdict.UNKNOWN
-    return Verdict.WORSE if test.corrected < LEVEL else Verdict.TIED
+    return Verdict.TIED if comparisons * least < LEVEL else Verdict.UNKNOWN
 
 
 def _notes(results: StoredRuns, found: set[Verdict], look: Look) -> tuple[str, ...]:

@@ -253,14 +253,15 @@ def test_calls_that_begin_with_none_are_drawn() -> None:
 @pytest.mark.parametrize(("width", "inches"), [("screen", 5.6), ("column", 3.3), ("page", 6.9)])
 def test_figures_are_as_wide_as_asked_and_nothing_leaves_them(width: str, inches: float, results: StoredRuns) -> None:
     look = Look(width=width)
-    long = played("s", "a learner with a very long label indeed oracle=lp multiplier=8")
+    long = played("s", "a learner with a very long label indeed oracle=lp multiplier=8", scale=3.0) + played("s", "b")
     made = [figure(kind, long, look=look) for kind in KINDS] + [small_multiples(results, look)]
     for each in made:
         assert each.get_figwidth() == inches
         with style(look.size):
             each.canvas.draw()
             legends = [axes.get_legend() for axes in each.axes if axes.get_legend()]
-            boxes = [box.get_window_extent() for box in legends]
+            labels = [axes.xaxis.label for axes in each.axes]
+            boxes = [box.get_window_extent() for box in legends + labels]
         for box in boxes:
             assert box.x0 >= 0.0
             assert box.x1 <= each.bbox.x1
