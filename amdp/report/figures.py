@@ -253,7 +253,8 @@ def _small_multiples(contests: Sequence[Contest], look: Look) -> "Figure":
     panels = [figure.add_subplot(rows, columns, place + 1) for place in range(len(contests))]
     for place, (axes, contest) in enumerate(zip(panels, contests, strict=True)):
         axes.set(xlabel=f"{contest.unit}s", ylabel="" if place % columns else "regret")
-        axes.set_title(size.label(contest.label), parse_math=False, pad=2.0)
+        beside = size.letters - size.letters // columns  # the letters of the other panels
+        axes.set_title(size.label(contest.label, beside), parse_math=False, pad=2.0)
         axes.locator_params(nbins=4)
         _small(axes, keys, contest, names, look)
     below = keys.show(panels[columns * (rows - 1)], figure, size)

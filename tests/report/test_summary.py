@@ -258,7 +258,7 @@ def test_figures_are_as_wide_as_asked_and_nothing_leaves_them(width: str, inches
     for each in made:
         assert each.get_figwidth() == inches
         with style(look.size):
-            each.canvas.draw()
+            each.draw_without_rendering()
             legends = [axes.get_legend() for axes in each.axes if axes.get_legend()]
             labels = [axes.xaxis.label for axes in each.axes]
             boxes = [box.get_window_extent() for box in legends + labels]
