@@ -1,7 +1,7 @@
 """Comparisons from Python: what `amdp.compare` does, and what it returns."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -63,12 +63,16 @@ class Results:
         """
         return frame(self.spec, Store(self.folder), timings, tries)
 
-    def report(self, folder: str | PathLike[str] | None = None, look: Look | None = None) -> Written:
+    def report(
+        self, folder: str | PathLike[str] | None = None, look: Look | None = None, width: str | None = None
+    ) -> Written:
         """Write figures, tables and one HTML page; by default into `report` inside the folder of the runs.
 
+        For a paper, `width` is "column" (figures of 3.3 inches) or "page" (6.9 inches), with letters of 8 to 9 points.
         In a notebook the page is shown below the cell.
         """
-        return write(self.spec, Store(self.folder), self.folder / "report" if folder is None else Path(folder), look)
+        drawn = replace(look or Look(), width=width) if width else look
+        return write(self.spec, Store(self.folder), self.folder / "report" if folder is None else Path(folder), drawn)
 
 
 def compare(

@@ -23,6 +23,14 @@ class Center(StrEnum):
     MEDIAN = "median"
 
 
+class Width(StrEnum):
+    """Where the figures are to stand."""
+
+    SCREEN = "screen"
+    COLUMN = "column"
+    PAGE = "page"
+
+
 BANDS: dict[Center, Band] = {Center.MEAN: MeanBand(), Center.MEDIAN: MedianBand()}
 
 
@@ -32,14 +40,16 @@ def report(
     raw: Annotated[bool, typer.Option("--raw", help="Also draw a thin line for every run.")] = False,
     band: Annotated[Center, typer.Option(help="Mean with its 95 % interval, or median with quartiles.")] = Center.MEAN,
     formats: Annotated[str, typer.Option(help="File formats of the figures, separated by commas.")] = ",".join(FORMATS),
+    width: Annotated[Width, typer.Option(help="Width of the figures: 3.3 or 6.9 inches for papers.")] = Width.SCREEN,
     open_page: Annotated[bool, typer.Option("--open", help="Show the page in a browser.")] = False,
 ) -> None:
     """Write figures, tables and one page about the runs of a folder, and print how many runs are missing.
 
-    Example: amdp report results --band median
+    Example: amdp report results --width column --formats pdf
     """
     with clear_errors(), Store(folder) as store:
-        look = Look(BANDS[band], raw, tuple(dict.fromkeys(name.strip() for name in formats.split(",") if name.strip())))
+        wanted = tuple(dict.fromkeys(name.strip() for name in formats.split(",") if name.strip()))
+        look = Look(BANDS[band], raw, wanted, width)
         runs = StoredRuns.gather(manifest.load(folder), store)
         written = write_runs(runs, out or folder / "report", look)
     for problem in store.broken.values():

@@ -247,11 +247,38 @@ def _suffixes(items: list[Settings]) -> list[str]:
     parts = [field.name for field in fields(items[0])]
     keys = sorted({key: None for item in flat for key in item}, key=lambda key: parts.index(key.split(".")[0]))
     differing = [key for key in keys if any(item.get(key) != flat[0].get(key) for item in flat)]
-    short = {key: key.rpartition(".")[2] for key in differing}
+    short = {key: _last(key) for key in differing}
     names = {key: word if list(short.values()).count(word) == 1 else key for key, word in short.items()}
     return [
         "".join(f" {names[key]}={_text(item[key])}" for key in differing if item.get(key) is not None) for item in flat
     ]
+
+
+def short_names(learners: Mapping[str, LearnerSettings]) -> dict[str, str]:
+    """A name for each label: without the settings at its end that all of these learners of one name have in common."""
+    parts = {label: _parts(label, settings) for label, settings in learners.items()}
+    alike: dict[str, list[list[str]]] = {}
+    for stem, suffixes in parts.values():
+        alike.setdefault(stem, []).append(suffixes)
+    short = {
+        label: "".join([stem, *(part for part in suffixes if not all(part in other for other in alike[stem]))])
+        for label, (stem, suffixes) in parts.items()
+    }
+    names = list(short.values())
+    return {label: name if names.count(name) == 1 else label for label, name in short.items()}
+
+
+def _parts(label: str, settings: LearnerSettings) -> tuple[str, list[str]]:
+    """What a label begins with, and the settings that `_suffixes` appended to it."""
+    known = {f" {name}={_text(value)}" for key, value in _flat(settings).items() for name in (key, _last(key))}
+    suffixes: list[str] = []
+    while found := max((part for part in known if label.endswith(part)), key=len, default=""):
+        label, suffixes = label.removesuffix(found), [found, *suffixes]
+    return label, suffixes
+
+
+def _last(key: str) -> str:
+    return key.rpartition(".")[2]
 
 
 def _flat(item: GameSettings | LearnerSettings) -> Table:
@@ -272,4 +299,6 @@ def _text(value: Any) -> str:
         return str(value).lower()
     if isinstance(value, list):
         return "[" + ",".join(map(_text, value)) + "]"
+    if isinstance(value, Mapping):
+        return "(" + ",".join(f"{key}={_text(item)}" for key, item in value.items()) + ")"
     return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)

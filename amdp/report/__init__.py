@@ -1,7 +1,8 @@
 """Figures, tables and one HTML page of stored runs: `amdp report`, and `write` from Python.
 
 `results.py` groups the runs, `statistics.py` summarizes seeds, `figures.py` draws (with what figures share in
-`drawing.py`), `tables.py` counts, `markup.py` and `page.py` write; `rates.py` fits exponents along ladders of games.
+`drawing.py`), `tables.py` counts, `summary.py` says who is best, `markup.py` and `page.py` write; `rates.py` fits
+exponents along ladders of games.
 
 A new figure is a function in `figures.py` and an entry of its `KINDS`; a new table of a game is a function in
 `tables.py` that `of_contest` yields; a new statistic of seeds is a `Band`.
@@ -17,11 +18,12 @@ from pathlib import Path
 from amdp.errors import InvalidInput
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
-from amdp.report.figures import Look, Picture, pictures_of
+from amdp.report.figures import Look, Picture, picture_of_all, pictures_of
 from amdp.report.markup import Table, comma_separated, latex, markdown
-from amdp.report.page import Chapter, compose
+from amdp.report.page import Chapter, Front, compose
 from amdp.report.results import Contest, StoredRuns
 from amdp.report.statistics import MeanBand, MedianBand
+from amdp.report.summary import summary
 from amdp.report.tables import choices, every_curve, every_run, gaps, of_contest, settings, tries
 from amdp.text import encoded
 
@@ -67,18 +69,20 @@ def _write(results: StoredRuns, folder: Path, look: Look) -> Written:
         (folder / room).mkdir(parents=True, exist_ok=True)
     figures: list[Path] = []
     tables: list[Path] = []
+    front = Front(list(summary(results, look)), list(picture_of_all(results.contests, look)))
+    figures += [file for picture in front.pictures for file in _save_picture(picture, folder / "figures")]
     chapters = []
     for name, contest in zip(_file_names(results.contests), results.contests, strict=True):
         pictures = list(pictures_of(contest, look))
         of_game = list(of_contest(contest, look))
         chapters.append(Chapter(contest, pictures, of_game))
-        figures += [file for picture in pictures for file in _save_picture(picture, folder / "figures", name)]
+        figures += [file for picture in pictures for file in _save_picture(picture, folder / "figures", f"{name}-")]
         tables += [file for table in of_game for file in _save_table(table, folder / "tables", f"{name}-")]
-    for table in (settings(results), *choices(results), *tries(results), *gaps(results)):
+    for table in (*front.tables, settings(results), *choices(results), *tries(results), *gaps(results)):
         tables += _save_table(table, folder / "tables")
     for table in (every_run(results), every_curve(results, look)):
         tables.append(_save(folder / "tables" / f"{table.name}.csv", encoded(comma_separated(table))))
-    page = compose(results, chapters, look)
+    page = compose(results, front, chapters, look)
     return Written(_save(folder / "index.html", encoded(page)), figures, tables)
 
 
@@ -92,8 +96,8 @@ def _file_names(contests: Sequence[Contest]) -> list[str]:
     return names
 
 
-def _save_picture(picture: Picture, folder: Path, name: str) -> list[Path]:
-    return [_save(folder / f"{name}-{picture.name}.{ending}", content) for ending, content in picture.files.items()]
+def _save_picture(picture: Picture, folder: Path, prefix: str = "") -> list[Path]:
+    return [_save(folder / f"{prefix}{picture.name}.{ending}", content) for ending, content in picture.files.items()]
 
 
 def _save_table(table: Table, folder: Path, prefix: str = "") -> list[Path]:

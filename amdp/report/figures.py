@@ -1,6 +1,9 @@
-"""The figures of a game; the same results give the same bytes. A new figure is a function and an entry of `KINDS`."""
+"""The figures of a game, and one of all games; the same results give the same bytes.
 
-from collections.abc import Callable, Iterator, Sequence
+A new figure of a game is a function and an entry of `KINDS`.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache, partial
@@ -17,19 +20,23 @@ from amdp.experiments.spec import Role
 from amdp.report.drawing import (
     COLORS,
     GRAY,
-    WIDTH,
+    MARGINS,
+    SIZES,
     Group,
     Keys,
     Pen,
+    Size,
     finish,
     frame,
     grouped,
-    label_of,
+    linear_within,
     panels_of,
     plain_logarithms,
+    put,
     style,
+    with_pens,
 )
-from amdp.report.results import Contest, Series
+from amdp.report.results import Contest, Series, legend_names
 from amdp.report.statistics import Band, Estimate, MeanBand, fitted_exponent
 
 if TYPE_CHECKING:
@@ -57,11 +64,23 @@ class Look:
     band: Band = field(default_factory=MeanBand)
     raw: bool = False  # draw every run as well
     formats: tuple[str, ...] = tuple(FORMATS)
+    width: str = "screen"  # of the figures: a key of `SIZES`
 
     def __post_init__(self) -> None:
+        if self.width not in SIZES:
+            raise InvalidInput(f"no width {self.width!r}; known: {', '.join(SIZES)}")
         for name in self.formats:
             if name not in FORMATS:
                 raise InvalidInput(f"no format {name!r}; known: {', '.join(FORMATS)}")
+
+    @property
+    def size(self) -> Size:
+        """The size of the figures."""
+        return SIZES[self.width]
+
+    def named(self, series: Series, names: Mapping[str, str], behind: int = 0) -> str:
+        """The name of a learner in a legend, with so many letters behind it, by the short names of labels."""
+        return self.size.label(series.named(names.get(series.learner, series.learner)), behind)
 
     def of(self, samples: Floats) -> Estimate:
         """The estimate `[c]` of samples `[i, c]`; the same samples always give the same estimate."""
@@ -74,7 +93,7 @@ class Picture:
 
     name: str  # the key in `KINDS`
     title: str
-    caption: str
+    caption: str  # what holds for this figure of any game
     words: str  # the alternative text
     svg: bytes
     files: dict[str, bytes]  # by format, those that were asked for
@@ -95,17 +114,36 @@ def pictures_of(contest: Contest, look: Look) -> Iterator[Picture]:
     registry.require("a figure", ("matplotlib",))
     if not contest.series:
         return
-    finals = (f"{series.name} {look.of(series.low).value[-1]:.4g}" for series in contest.shown)
-    summary = f"Final regret: {', '.join(finals)}."
+    finals = _finals(contest, look)
     for name, kind in KINDS.items():
         if not kind.suits(contest):
             continue
-        with style():
-            files = _rendered(kind.make(contest, look), look.formats)
-        caption = f"{look.band.words.capitalize()}. {kind.caption}".strip()
-        words = f"{kind.title} in the game {contest.label}. {summary}"
-        wanted = {format: files[format] for format in look.formats}
-        yield Picture(name, kind.title, caption, words, files["svg"], wanted)
+        words = f"{kind.title} in the game {contest.label}. Final regret: {finals}."
+        yield _picture(name, kind.title, kind.caption, words, partial(kind.make, contest), look)
+
+
+def picture_of_all(contests: Sequence[Contest], look: Look) -> Iterator[Picture]:
+    """Regret in all games that have finished runs, a small panel each; nothing if there is none."""
+    registry.require("a figure", ("matplotlib",))
+    played = [contest for contest in contests if contest.series]
+    if played:
+        finals = "; ".join(f"{contest.label}: {_finals(contest, look)}" for contest in played)
+        words = f"Regret in every game. Final regret: {finals}."
+        caption = (
+            "A panel a game; a learner has the same color in all figures. The limits are those of the learners: a "
+            "dotted line may leave a panel."
+        )
+        yield _picture("summary", "Regret in every game", caption, words, partial(_small_multiples, played), look)
+
+
+def _finals(contest: Contest, look: Look) -> str:
+    return ", ".join(f"{series.name} {look.of(series.low).value[-1]:.4g}" for series in contest.shown)
+
+
+def _picture(name: str, title: str, caption: str, words: str, make: "Callable[[Look], Figure]", look: Look) -> Picture:
+    with style(look.size):
+        files = _rendered(make(look), look.formats)
+    return Picture(name, title, caption, words, files["svg"], {format: files[format] for format in look.formats})
 
 
 def _rendered(figure: "Figure", formats: Sequence[str]) -> dict[str, bytes]:
@@ -120,10 +158,15 @@ def _rendered(figure: "Figure", formats: Sequence[str]) -> dict[str, bytes]:
 
 def _regret(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look) -> None:
     for pen, series in group:
-        _curve(axes, keys, pen, label_of(series.name), series.played, series.low, look)
+        _curve(axes, keys, pen, look.named(series, contest.names), series.played, series.low, look)
         _regret_interval(axes, keys, pen, series)
     _baseline(axes, keys, contest, look)
     _best_policy(axes, keys)
+    _limit(axes, group, look)
+
+
+def _limit(axes: "Axes", group: Group, look: Look) -> None:
+    """The limits of a figure of regret."""
     lines = [look.of(series.low).value for _, series in group]
     ends = [series.high.mean(axis=0) for _, series in group if series.open]
     axes.set_ylim(*_view(axes, np.concatenate(lines + ends)))
@@ -143,11 +186,12 @@ def _loglog(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look
     centers = []
     for pen, series in group:
         slope = fitted_exponent(series.played, series.low, MeanBand(), resampling())
-        label = f"{label_of(series.name)}: {_slope(slope)}"
+        behind = f": {_slope(slope)}"
+        label = look.named(series, contest.names, len(behind)) + behind
         centers.append(_curve(axes, keys, pen, label, series.played, series.low, look))
         _fit(axes, series, float(slope.value))
     frame(axes, centers + _baseline(axes, keys, contest, look))
-    _references(axes, group[0][1].played, centers)
+    _references(axes, group[0][1].played, centers, look.size)
     dotted = axes.plot([], [], color="black", linestyle=":", linewidth=1.1)
     keys.marks["fit to the later half: slope, interval"] = dotted[0]
     keys.marks[f"slopes {', '.join(map(str, REFERENCES))}"] = axes.plot([], [], color=GRAY, linewidth=0.8)[0]
@@ -157,49 +201,89 @@ def _theory(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look
     axes.set(xscale="log")
     shown = []
     for pen, series in group:
-        shown.append(_curve(axes, keys, pen, label_of(series.name), series.played, series.low, look))
+        label = look.named(series, contest.names)
+        shown.append(_curve(axes, keys, pen, label, series.played, series.low, look))
         bound = series.bound.mean(axis=0)
         single: dict[str, Any] = (
             {"marker": "_", "markersize": 12.0, "markeredgewidth": 2.0} if np.isfinite(bound).sum() <= 1 else {}
         )
         if series.role == Role.THEORY:
-            axes.plot(series.played, bound, color=pen.color, linestyle=(0, (5, 2)), linewidth=1.2, **single)
+            dashes = (3.5 * pen.place, (5, 2))  # begins elsewhere for each learner: bounds may be equal
+            axes.plot(series.played, bound, color=pen.color, linestyle=dashes, linewidth=1.2, **single)
             shown.append(bound)
     frame(axes, shown + _baseline(axes, keys, contest, look))
     keys.marks["bound of theory, same color"] = axes.plot([], [], color=GRAY, linestyle=(0, (5, 2)))[0]
 
 
 def _seconds(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look) -> None:
-    axes.set(xscale="log", xlabel="seconds of the learner, without compiling and loading")
+    axes.set(xscale="log", xlabel="seconds of the learner")
     for pen, series in group:
-        _curve(axes, keys, pen, label_of(series.name), series.seconds.mean(axis=0)[1:], series.low[:, 1:], look)
+        label, seconds = look.named(series, contest.names), series.seconds.mean(axis=0)
+        _curve(axes, keys, pen, label, seconds[1:], series.low[:, 1:], look)
     if contest.baseline:
         last = float(look.of(contest.baseline.low).value[-1])
-        keys.marks[f"{label_of(contest.baseline.name)}, at the end"] = axes.axhline(last, **BASELINE)
+        keys.marks[f"{look.size.label(contest.baseline.name)}, at the end"] = axes.axhline(last, **BASELINE)
     _best_policy(axes, keys)
 
 
 def _calls(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look) -> None:
-    axes.set(xscale="log", yscale="log", ylabel="oracle calls")
-    for pen, series in group:
-        if series.oracle_calls.any():
-            _curve(axes, keys, pen, label_of(series.name), series.played, series.oracle_calls, look)
+    axes.set(xscale="log", ylabel="oracle calls")
+    calling = [(look.named(series, contest.names), pen, series) for pen, series in group if series.oracle_calls.any()]
+    lines = [_curve(axes, keys, pen, label, series.played, series.oracle_calls, look) for label, pen, series in calling]
+    if lines:
+        frame(axes, lines)
 
 
 def _in_panels(draw: Draw, contest: Contest, look: Look) -> "Figure":
     """A figure of curves over episodes or steps, with a panel for each group of learners."""
-    figure, panels = panels_of(contest)
+    figure, panels = panels_of(contest, look.size)
     for axes, keys, group in panels:
         axes.set(xlabel=f"{contest.unit}s", ylabel="regret")
         draw(axes, keys, group, contest, look)
-    return finish(figure, panels)
+    return finish(figure, panels, look.size)
+
+
+def _small_multiples(contests: Sequence[Contest], look: Look) -> "Figure":
+    from matplotlib.figure import Figure
+
+    size, names, keys = look.size, legend_names(contests), Keys()
+    columns = min(size.abreast, len(contests))
+    rows = -(-len(contests) // columns)
+    figure = Figure(figsize=(size.width, rows * size.game))
+    panels = [figure.add_subplot(rows, columns, place + 1) for place in range(len(contests))]
+    for place, (axes, contest) in enumerate(zip(panels, contests, strict=True)):
+        axes.set(xlabel=f"{contest.unit}s", ylabel="" if place % columns else "regret")
+        beside = size.letters - size.letters // columns  # the letters of the other panels
+        axes.set_title(size.label(contest.label, beside), parse_math=False, pad=2.0)
+        axes.locator_params(nbins=4)
+        _small(axes, keys, contest, names, look)
+    below = keys.show(panels[columns * (rows - 1)], figure, size)
+    figure.set_figheight(rows * size.game + below)
+    across = (size.width - MARGINS["right"]) / columns
+    for place, axes in enumerate(panels):
+        row, column = divmod(place, columns)
+        corner = (column * across + MARGINS["left"], below + (rows - 1 - row) * size.game + MARGINS["bottom"])
+        put(axes, figure, corner, (across - MARGINS["left"], size.game))
+    return figure
+
+
+def _small(axes: "Axes", keys: Keys, contest: Contest, names: Mapping[str, str], look: Look) -> None:
+    """A panel of a game; the legend has each learner once."""
+    mine, group = Keys(), with_pens(contest)
+    for pen, series in group:
+        _curve(axes, mine, pen, look.named(series, names), series.played, series.low, look)
+    _baseline(axes, mine, contest, look)
+    _best_policy(axes, mine)
+    _limit(axes, group, look)
+    keys.learners = keys.learners | {label: key for label, key in mine.learners.items() if label not in keys.learners}
+    keys.marks |= mine.marks
 
 
 def _pace(contest: Contest, look: Look) -> "Figure":
     from matplotlib.figure import Figure
 
-    count = len(contest.series)
-    figure = Figure(figsize=(WIDTH, 0.6 + 0.36 * count))
+    count = len(contest.drawn)
+    figure = Figure(figsize=(look.size.width, 0.6 + 0.36 * count))
     axes = figure.subplots()
     for place, (pen, series) in enumerate(chain.from_iterable(grouped(contest))):
         each = series.each(series.of_learner)
@@ -211,9 +295,10 @@ def _pace(contest: Contest, look: Look) -> "Figure":
     axes.set(ylim=(count - 0.5, -0.7))
     axes.tick_params(which="both", left=False, labelleft=False)
     plain_logarithms(axes)
-    for place, series in enumerate(contest.series):
+    for place, series in enumerate(contest.drawn):
         at: dict[str, Any] = {"xytext": (4, 9), "textcoords": "offset points", "fontsize": 8, "parse_math": False}
-        axes.annotate(label_of(series.name), (0.0, place), xycoords=("axes fraction", "data"), va="center", **at)
+        label = look.named(series, contest.names)
+        axes.annotate(label, (0.0, place), xycoords=("axes fraction", "data"), va="center", **at)
     figure.subplots_adjust(0.03, 0.5 / figure.get_figheight(), 0.97, 1 - 0.08 / figure.get_figheight())
     return figure
 
@@ -229,7 +314,7 @@ def _has_bound(contest: Contest) -> bool:
 class _Kind(NamedTuple):
     title: str
     make: "Callable[[Contest, Look], Figure]"
-    caption: str = ""  # explains its marks
+    caption: str = ""  # explains its marks, for all games
     suits: Callable[[Contest], bool] = lambda contest: True
 
 
@@ -255,7 +340,7 @@ KINDS = {
     "seconds": _Kind(
         "Regret against seconds",
         partial(_in_panels, _seconds),
-        "Seconds of the learner alone, the mean at the same checkpoint.",
+        "Seconds of the learner alone, without compiling and loading, the mean at the same checkpoint.",
         lambda contest: any(len(series.played) > 1 for series in contest.series),
     ),
     "pace": _Kind("Seconds", _pace, "Thin marks are single runs."),
@@ -285,7 +370,7 @@ def _baseline(axes: "Axes", keys: Keys, contest: Contest, look: Look) -> list[Fl
     if contest.baseline is None:
         return []
     line = look.of(contest.baseline.low).value
-    (keys.marks[label_of(contest.baseline.name)],) = axes.plot(contest.baseline.played, line, **BASELINE)
+    (keys.marks[look.size.label(contest.baseline.name)],) = axes.plot(contest.baseline.played, line, **BASELINE)
     return [line]
 
 
@@ -324,12 +409,12 @@ def _fit(axes: "Axes", series: Series, slope: float) -> None:
     axes.plot(np.exp(x), line, color="black", linestyle=":", linewidth=1.1, zorder=4)
 
 
-def _references(axes: "Axes", played: Floats, centers: list[Floats]) -> None:
-    """Lines with the exponents of the theorems below the curves."""
-    if axes.get_yscale() != "log":
+def _references(axes: "Axes", played: Floats, centers: list[Floats], size: Size) -> None:
+    """Lines with the exponents of the theorems below the curves, where the axis is logarithmic."""
+    if axes.get_yscale() == "linear":
         return
     ends = played[[len(played) // 2, -1]]
-    floor = axes.get_ylim()[0]
+    floor = linear_within(axes) or axes.get_ylim()[0]
     under = [center[len(center) // 2 :] for center in centers]
     lowest = min((float(part[part > 0].min()) for part in under if (part > 0).any()), default=floor)
     start = max(lowest / 3.0, floor * 1.3)
@@ -337,7 +422,7 @@ def _references(axes: "Axes", played: Floats, centers: list[Floats]) -> None:
         top = start * (ends[1] / ends[0]) ** float(slope)
         axes.plot(ends, [start, top], color=GRAY, linewidth=0.8, zorder=2)
         place: dict[str, Any] = {"xytext": (3, 0), "textcoords": "offset points", "va": "center"}
-        axes.annotate(str(slope), (ends[1], top), **place, fontsize=7.5, color=GRAY, annotation_clip=False)
+        axes.annotate(str(slope), (ends[1], top), **place, fontsize=size.small, color=GRAY, annotation_clip=False)
 
 
 def _slope(slope: Estimate) -> str:

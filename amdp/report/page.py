@@ -47,6 +47,14 @@ $sections
 
 
 @dataclass(frozen=True, eq=False)
+class Front:
+    """What all games have in common: who is best, and the curves of all games; empty without a finished run."""
+
+    tables: list[Table]
+    pictures: list[Picture]
+
+
+@dataclass(frozen=True, eq=False)
 class Chapter:
     """A game, its figures and its tables."""
 
@@ -70,9 +78,9 @@ class _Section:
         return f'<li><a href="#{self.id}">{escape(self.title)}</a></li>'
 
 
-def compose(results: StoredRuns, chapters: list[Chapter], look: Look) -> str:
-    """The HTML of the page."""
-    sections = list(_sections(results, chapters, look))
+def compose(results: StoredRuns, front: Front, chapters: list[Chapter], look: Look) -> str:
+    """The HTML of the page: the summary, the games, how to read them, and where it all comes from."""
+    sections = list(_sections(results, front, chapters, look))
     return PAGE.substitute(
         title=escape(results.spec.title or "Comparison"),
         style=STYLE.read_text(encoding="utf-8"),
@@ -85,12 +93,10 @@ def compose(results: StoredRuns, chapters: list[Chapter], look: Look) -> str:
 
 def overview(results: StoredRuns, look: Look) -> str:
     """What a notebook shows of a comparison: its runs in words, and the final regret in each game."""
-    games = (
-        f"<h4>{escape(contest.label)}</h4>{_table(final(contest, look), heading=False)}"
-        for contest in results.contests
-        if contest.series
-    )
-    return f"<p><strong>{escape(results.spec.title)}</strong>: {escape(_summary(results))}</p>{''.join(games)}"
+    tables = {contest.label: final(contest, look) for contest in results.contests if contest.series}
+    games = (f"<h4>{escape(label)}</h4>{_table(table, heading=False, note=False)}" for label, table in tables.items())
+    title = f"<p><strong>{escape(results.spec.title)}</strong>: {escape(_summary(results))}</p>"
+    return f"{title}{''.join(games)}{_note(_once(tables.values()))}"
 
 
 def progress(results: StoredRuns) -> str:
@@ -127,9 +133,13 @@ def _notice(results: StoredRuns) -> str:
     return "".join(f'<p class="notice" role="note">{notice}</p>\n' for notice in notices)
 
 
-def _sections(results: StoredRuns, chapters: list[Chapter], look: Look) -> Iterator[_Section]:
+def _sections(results: StoredRuns, front: Front, chapters: list[Chapter], look: Look) -> Iterator[_Section]:
+    if front.tables:
+        yield _Section("summary", "Summary", _front(front))
     for place, chapter in enumerate(chapters, 1):
         yield _Section(f"game-{place}", f"Game: {chapter.contest.label}", _chapter(chapter))
+    if front.tables:
+        yield _Section("reading", "How to read the figures and tables", _reading(chapters, look))
     yield _alone(settings(results))
     for table in (*choices(results), *tries(results)):
         yield _alone(table)
@@ -144,43 +154,86 @@ def _alone(table: Table) -> _Section:
     return _Section(table.name, table.title, _table(table, heading=False))
 
 
+def _front(front: Front) -> str:
+    tables = (_table(table, heading=False) for table in front.tables)
+    pictures = (_picture(picture, picture.caption) for picture in front.pictures)
+    hint = '<p class="hint">Tables scroll sideways: a shadow at an edge says that there are more columns.</p>'
+    more = '<p><a href="#reading">How to read the figures and tables</a> of the games is said once, below them.</p>'
+    return "\n".join([hint, *tables, *pictures, more])
+
+
 def _chapter(chapter: Chapter) -> str:
+    """A game; what its figures and tables have in common with those of other games is said in `_reading`."""
     parts = [_facts(words_of(chapter.contest.settings))]
     if not chapter.contest.series:
         parts.append("<p>No run of this game is finished.</p>")
-    parts += map(_table, chapter.tables[:1])
+    tables = [_table(table, note=False) for table in chapter.tables]
+    alike = [", ".join(series.name for series in group) for group in chapter.contest.alike if len(group) > 1]
+    parts += [f"<p>Played alike with every seed: {escape(names)}.</p>" for names in alike]
+    parts += tables[:1]
     parts.append('<div class="figures">')
     parts += map(_picture, chapter.pictures)
     parts.append("</div>")
-    parts += map(_table, chapter.tables[1:])
-    return "\n".join(parts)
+    return "\n".join(parts + tables[1:])
 
 
-def _picture(picture: Picture) -> str:
-    source = _uri("image/svg+xml", picture.svg)
-    return (
-        f'<figure>\n<img src="{source}" alt="{escape(picture.words)}">\n'
-        f"<figcaption><strong>{escape(picture.title)}.</strong> {escape(picture.caption)}</figcaption>\n</figure>"
+def _reading(chapters: list[Chapter], look: Look) -> str:
+    """The captions of all figures and the notes of all tables of games, once each."""
+    shared = (
+        f"{look.band.words.capitalize()}.",
+        "Of learners that played alike, the first has a wide line and the next a narrow one with gaps over it.",
+        "Axes with powers of ten are logarithmic; where some value is zero or below, they are linear about zero, and "
+        "their label says up to where.",
     )
+    pictures = {picture.title: picture.caption for chapter in chapters for picture in chapter.pictures}
+    tables: dict[str, list[Table]] = {}
+    for table in (table for chapter in chapters for table in chapter.tables):
+        tables.setdefault(table.name, []).append(table)
+    figures = [("All figures", " ".join(shared)), *pictures.items()]
+    noted = [(named[0].title, _once(named)) for named in tables.values()]
+    return f"<h3>Figures</h3>\n{_explained(figures)}\n<h3>Tables</h3>\n{_explained(noted)}"
 
 
-def _table(table: Table, heading: bool = True) -> str:
+def _explained(entries: Iterable[tuple[str, str]]) -> str:
+    items = (f"<li><strong>{escape(title)}.</strong> {escape(text)}</li>" for title, text in entries if text)
+    return "<ul>\n" + "\n".join(items) + "\n</ul>"
+
+
+def _once(tables: Iterable[Table]) -> str:
+    """The notes of some tables, without those that an earlier one has."""
+    return " ".join(dict.fromkeys(note for table in tables for note in table.notes))
+
+
+def _note(text: str) -> str:
+    return f'<p class="note">{escape(text)}</p>\n' if text else ""
+
+
+def _picture(picture: Picture, caption: str = "") -> str:
+    source = _uri("image/svg+xml", picture.svg)
+    title = f"<strong>{escape(picture.title)}.</strong> {escape(caption)}".strip()
+    return f'<figure>\n<img src="{source}" alt="{escape(picture.words)}">\n<figcaption>{title}</figcaption>\n</figure>'
+
+
+def _table(table: Table, heading: bool = True, note: bool = True) -> str:
     head = "".join(
         f'<th scope="col"{_aligned(place, table.texts)}>{escape(name)}</th>' for place, name in enumerate(table.columns)
     )
-    rows = "\n".join(_row(row, table.texts) for row in table.rows)
+    rows = "\n".join(_row(table, place) for place in range(len(table.rows)))
     title = f"<h3>{escape(table.title)}</h3>\n" if heading else ""
-    note = f'<p class="note">{escape(table.note)}</p>\n' if table.note else ""
     return (
         f'{title}<div class="wide" tabindex="0" role="region" aria-label="{escape(table.title)}">\n'
-        f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>\n{note}"
-        f"<p>{_download(table)}</p>"
+        f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody>\n</table>\n</div>\n"
+        f"{_note(table.note) if note else ''}<p>{_download(table)}</p>"
     )
 
 
-def _row(row: tuple[str, ...], texts: int) -> str:
-    cells = [f'<th scope="row">{escape(row[0])}</th>']
-    cells += [f"<td{_aligned(place, texts)}>{escape(cell)}</td>" for place, cell in enumerate(row)][1:]
+def _row(table: Table, row: int) -> str:
+    first, *others = (
+        f"<strong>{escape(cell)}</strong>" if (row, column) in table.strong else escape(cell)
+        for column, cell in enumerate(table.rows[row])
+    )
+    cells = [f'<th scope="row">{first}</th>']
+    cells += [f"<td{_aligned(place, table.texts)}>{cell}</td>" for place, cell in enumerate(others, 1)]
     return f"<tr>{''.join(cells)}</tr>"
 
 

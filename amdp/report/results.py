@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from amdp.arrays import Floats
+from amdp.experiments.entries import short_names
 from amdp.experiments.record import Failure, Record
 from amdp.experiments.settings import GameSettings, LearnerSettings, identity
 from amdp.experiments.spec import Pair, Planned, Role, Spec
@@ -17,6 +18,7 @@ from amdp.experiments.storage import Store
 from amdp.experiments.tuning import Tuning
 from amdp.game.rounds import Timing
 
+ALIKE = 1e-9  # losses whose relative difference is less are sums of the same numbers in another order
 COMPARATOR_TOLERANCE = 1e-6  # a comparator whose gap is below this part of the loss counts as exact
 
 
@@ -77,8 +79,12 @@ class Series:
 
     @property
     def name(self) -> str:
-        """The name in legends and tables."""
-        return self.learner if self.role == Role.THEORY else f"{self.learner} ({self.role})"
+        """The name in tables."""
+        return self.named(self.learner)
+
+    def named(self, learner: str) -> str:
+        """A name of the learner, and how it was tuned."""
+        return learner if self.role == Role.THEORY else f"{learner} ({self.role})"
 
     @property
     def feedback(self) -> str | None:
@@ -92,6 +98,11 @@ class Series:
     def tuned_without_delay(self) -> bool:
         """Whether feedback was delayed, and the rate is what theory gives without delay."""
         return bool(self.records[0].used.get("tuned_without_delay"))
+
+    def plays_as(self, other: "Series") -> bool:
+        """Whether both paid the same with the same seeds at all checkpoints, as with two oracles that plan alike."""
+        same = np.array_equal(self.seeds, other.seeds) and np.array_equal(self.played, other.played)
+        return same and np.allclose(self.paid, other.paid, rtol=ALIKE, atol=0.0)
 
     @property
     def final(self) -> Floats:
@@ -146,6 +157,33 @@ class Contest:
     settings: GameSettings
     series: list[Series]
     baseline: Series | None = None  # None: it was not asked for, or no run of it is finished
+    learners: tuple[str, ...] = ()  # of all games of the report, in its order: each has one color
+
+    def place(self, learner: str) -> int:
+        """The place of a learner among all of the report."""
+        return [*self.learners, *dict.fromkeys(series.learner for series in self.series)].index(learner)
+
+    @property
+    def drawn(self) -> list[Series]:
+        """The learners without those that tuning left as theory has them, whose runs would be shown twice."""
+        return [series for series in self.series if not self.tuned_as_theory(series)]
+
+    @property
+    def alike(self) -> list[list[Series]]:
+        """The learners that are drawn, in groups of those that played alike."""
+        groups: list[list[Series]] = []
+        for series in self.drawn:
+            same = next((group for group in groups if series.plays_as(group[0])), None)
+            if same is None:
+                groups.append([series])
+            else:
+                same.append(series)
+        return groups
+
+    @cached_property
+    def names(self) -> dict[str, str]:
+        """The names of its learners in legends, by label."""
+        return legend_names([self])
 
     @property
     def shown(self) -> list[Series]:
@@ -243,6 +281,12 @@ class StoredRuns:
         return [entry for entry, _ in self.finished] + [entry for entry, _ in self.failed] + self.missing
 
 
+def legend_names(contests: Iterable[Contest]) -> dict[str, str]:
+    """Short names of the learners of some games, by label."""
+    series = [each for contest in contests for each in contest.series]
+    return short_names({each.learner: each.settings for each in reversed(series)})  # theory's settings come first
+
+
 def count(planned: Iterable[Planned]) -> int:
     """The number of runs; one with two roles, such as where tuning chose theory's settings, counts once."""
     return len({entry.id for entry in planned})
@@ -256,13 +300,15 @@ def common_seeds(a: Series, b: Series) -> tuple[Any, Any]:
 
 def _contests(planned: Iterable[Planned], finished: list[tuple[Planned, Record]]) -> list[Contest]:
     # Tries may be shorter, and what a game tells does not matter to a baseline.
-    games = {entry.game: entry.settings.game for entry in planned if entry.role in (Role.THEORY, Role.TUNED)}
+    shown = [entry for entry in planned if entry.role in (Role.THEORY, Role.TUNED)]
+    games = {entry.game: entry.settings.game for entry in shown}
+    order = tuple(dict.fromkeys(entry.learner for entry in shown))
     made = []
     for label, settings in games.items():
         series = _series(run for run in finished if run[0].game == label)
         learners = [each for each in series if each.role != Role.BASELINE]
         baseline = next((each for each in series if each.role == Role.BASELINE), None)
-        made.append(Contest(label, settings, learners, baseline))
+        made.append(Contest(label, settings, learners, baseline, order))
     return made
 
 

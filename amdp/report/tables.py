@@ -4,11 +4,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from itertools import combinations
 from math import floor, isfinite, isinf, isnan, log10
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from amdp.algorithms.named import tunes_itself
+from amdp.arrays import Floats
 from amdp.experiments.candidates import MULTIPLIER, shown
 from amdp.experiments.settings import Named, identity
 from amdp.experiments.spec import Planned, Role
@@ -55,60 +56,91 @@ def final(contest: Contest, look: Look) -> Table:
     open_ended = any(series.open for series in contest.series)
     columns = ("learner", "final regret", SHARE, "at most", "theory allows", "exponent", "runs", "told", "tuned by")
     rows = [_final(series, contest, look) for series in contest.shown]
-    note = f"Regret: {look.band.words}, against the best fixed policy in hindsight, whose regret is 0. "
+    notes = [f"Regret: {look.band.words}, against the best fixed policy in hindsight, whose regret is 0."]
     if contest.baseline:
-        note += (
+        notes.append(
             f"{SHARE.capitalize()}: the regret divided by that of uniform play with the same seed: 0 for the best "
-            "fixed policy, 1 for playing at random. The baseline is not ranked. "
+            "fixed policy, 1 for playing at random. The baseline is not ranked."
         )
     if open_ended:
-        note += "It is against the best policy that was found; at most: against what no policy pays less than. "
-    note += (
+        notes.append(
+            "At most: against what no policy pays less than, where the final regret is against the best policy that "
+            "was found."
+        )
+    notes.append(
         "Exponent: slope of the mean regret over the later half of the checkpoints in logarithms, "
         f"with a {MeanBand().interval}; none below {FEWEST_RUNS} seeds, or where the regret, also of resampled seeds, "
-        "is not positive. Told: the losses of the visited pairs (bandit), or all (full information)."
+        "is not positive."
     )
+    notes.append("Told: the losses of the visited pairs (bandit), or all (full information).")
     if any(series.tuned_without_delay for series in contest.series):
-        note += f" {UNTOLD}: theory's rate for feedback that comes at once, as the learner has none for delays."
+        notes.append(f"{UNTOLD}: theory's rate for feedback that comes at once, as the learner has none for delays.")
     dropped = {SHARE: contest.baseline is None, "at most": not open_ended}
     kept = [place for place, name in enumerate(columns) if not dropped.get(name)]
     table = [tuple(row[place] for place in kept) for row in (columns, *rows)]
-    return Table("regret", "Regret", table[0], tuple(table[1:]), note)
+    return Table("regret", "Regret", table[0], tuple(table[1:]), tuple(notes))
 
 
 def _final(series: Series, contest: Contest, look: Look) -> tuple[str, ...]:
     regret = look.of(series.low[:, -1:])
     exponent = fitted_exponent(series.played, series.low, MeanBand(), resampling())
     high, bound = float(series.high[:, -1].mean()), float(series.bound[:, -1].mean())
-    shares = contest.shares(series)
-    share = interval(look.of(shares[:, None])) if len(shares) else NONE
-    numbers = (interval(regret), share, number(high), number(bound), interval(exponent), str(len(series.seeds)))
+    numbers = (
+        interval(regret),
+        share_of_uniform(series, contest, look),
+        number(high),
+        number(bound),
+        interval(exponent),
+        str(len(series.seeds)),
+    )
     mark = f" {UNTOLD}" if series.tuned_without_delay else ""
     return (series.name, *numbers, FEEDBACK[series.feedback], tuning(series, contest) + mark)
 
 
+def share_of_uniform(series: Series, contest: Contest, look: Look) -> str:
+    """The share of uniform play's regret, with its interval."""
+    shares = contest.shares(series)
+    return interval(look.of(shares[:, None])) if len(shares) else NONE
+
+
+class Paired(NamedTuple):
+    """The test of two learners on their common seeds."""
+
+    differences: Floats  # of the final losses [i]
+    test: SignTest
+    corrected: float  # p by Holm
+
+
+def paired(pairs: Iterable[tuple[Series, Series]]) -> list[Paired]:
+    """The tests of some pairs of learners, corrected together."""
+    differences = [_differences(a, b) for a, b in pairs]
+    tests = [sign_flips(each, resampling()) for each in differences]
+    adjusted = holm(np.array([test.p for test in tests]))
+    return [Paired(*each) for each in zip(differences, tests, map(float, adjusted), strict=True)]
+
+
 def comparisons(contest: Contest) -> Iterator[Table]:
     """Paired differences of final regret between learners tuned alike, and between the two tunings of a learner."""
-    tested = [((a, b), _differences(a, b)) for a, b in _pairs(contest)]
-    if not tested:
+    pairs = list(_pairs(contest))
+    if not pairs:
         return
-    tests = [sign_flips(differences, resampling()) for _, differences in tested]
-    adjusted = holm(np.array([test.p for test in tests]))
     rows = [
         (a.name, b.name, str(len(differences)), interval(mean_of(differences)), _chance(test), f"{corrected:.3g}")
-        for ((a, b), differences), test, corrected in zip(tested, tests, adjusted, strict=True)
+        for (a, b), (differences, test, corrected) in zip(pairs, paired(pairs), strict=True)
     ]
     yield Table(
         "differences",
         "Differences between learners",
         ("learner", "other", "seeds", f"regret {MINUS} regret of other", "p", "p, Holm"),
         tuple(rows),
-        "Differences of what was paid with the same seed, so with the same losses: the best policy in hindsight "
-        f"cancels. Mean with a {MeanBand().interval}; below zero the first learner is better. "
-        f"p: two-sided sign-flip permutation test, exact up to {MAX_EXACT_SIGNS} seeds, above that by random signs "
-        "(marked ~). "
-        f"Holm: corrected for the {len(rows)} comparisons of this game. With n seeds p is at least 2 / 2^n. "
-        "Learners that are told different things are not compared; pairs of the same runs are listed once.",
+        (
+            "Differences of what was paid with the same seed, so with the same losses: the best policy in hindsight "
+            f"cancels. Mean with a {MeanBand().interval}; below zero the first learner is better.",
+            f"p: two-sided sign-flip permutation test, exact up to {MAX_EXACT_SIGNS} seeds, above that by random "
+            "signs (marked ~). With n seeds p is at least 2 / 2^n.",
+            "Holm: corrected for the comparisons of this game, as many as the table has rows.",
+            "Learners that are told different things are not compared; pairs of the same runs are listed once.",
+        ),
         2,
     )
 
@@ -155,7 +187,7 @@ def theory_or_tuned(contest: Contest, look: Look) -> Table:
         "As theory tunes it, and tuned by a grid",
         ("learner", "regret, theory", "regret, tuned", MULTIPLIER, "other settings", f"tuned {MINUS} theory"),
         tuple(rows),
-        "The multiplier of theory's rate, and other settings, were chosen on other seeds than those shown here.",
+        ("The multiplier of theory's rate, and other settings, were chosen on other seeds than those shown here.",),
     )
 
 
@@ -175,8 +207,11 @@ def costs(contest: Contest, look: Look) -> Table:
         f"Costs of one {contest.unit}",
         ("learner", "ms", *(f"ms, {part}" for part in Timing._fields), "ms of processor", *COUNTS.values()),
         tuple(rows),
-        f"Milliseconds of the clock for one {contest.unit}: {look.band.words}; the learner is draw, weigh and learn, "
-        "the arena is apart. Taken after the first checkpoint, before which code is compiled and loaded.",
+        (
+            f"Milliseconds of the clock for one episode, or one step of a stream: {look.band.words}; the learner is "
+            "draw, weigh and learn, the arena is apart.",
+            "Taken after the first checkpoint, before which code is compiled and loaded.",
+        ),
     )
 
 
@@ -212,9 +247,13 @@ def choices(results: StoredRuns) -> Iterator[Table]:
         "What tuning chose",
         ("game", "learner", "chosen", "warnings", "combinations", "tries", "failed"),
         tuple(_choice(pair, results) for pair in results.spec.pairs),
-        "A try is one game with one seed, on seeds that are not used otherwise. A learner that tunes its rate itself, "
-        "or has none of the settings to try, has no tries. Multipliers scale the learner's own. A choice at the edge "
-        "of its list may be better beyond it; values that did alike in all tries make no difference there.",
+        (
+            "A try is one game with one seed, on seeds that are not used otherwise. A learner that tunes its rate "
+            "itself, or has none of the settings to try, has no tries.",
+            "Multipliers scale the learner's own.",
+            "A choice at the edge of its list may be better beyond it; values that did alike in all tries make no "
+            "difference there.",
+        ),
         4,
     )
 
@@ -240,7 +279,10 @@ def tries(results: StoredRuns) -> Iterator[Table]:
         title,
         ("game", "learner", "chosen", *names, "runs", "rounds", "mean final regret"),
         tuple(_try(series, results, names) for series in results.tuning),
-        "On seeds of their own. Where tries have several lengths, only the best of the shorter ones played the longer.",
+        (
+            "On seeds of their own.",
+            "Where tries have several lengths, only the best of the shorter ones played the longer.",
+        ),
         3,
     )
 

@@ -7,10 +7,11 @@ import pytest
 from typer.testing import CliRunner
 
 from amdp.cli import app
+from amdp.comparison import Results
 from amdp.experiments.execution import execute
-from amdp.experiments.spec import Spec
+from amdp.experiments.spec import Role, Spec
 from amdp.experiments.storage import Store
-from amdp.report import figures
+from amdp.report import Look, figures
 from amdp.report.figures import KINDS
 
 runner = CliRunner()
@@ -76,7 +77,8 @@ def test_a_whole_folder(tmp_path: Path) -> None:
     ):
         assert text in page
     names = {file.name for file in (tmp_path / "report" / "figures").iterdir()}
-    assert names == {f"tiny-{kind}.{ending}" for kind in ("regret", "pace") for ending in ("svg", "png")}
+    stems = ("summary", "tiny-regret", "tiny-pace")
+    assert names == {f"{stem}.{ending}" for stem in stems for ending in ("svg", "png")}
     before = page
     reported(tmp_path, "--formats", "svg, png", "--raw")
     assert (tmp_path / "report" / "index.html").read_text() == before
@@ -109,3 +111,15 @@ def test_the_page_is_opened_on_request(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr("webbrowser.open", opened.append)
     reported(tmp_path, "--open")
     assert opened == [(tmp_path / "report" / "index.html").resolve().as_uri()]
+
+
+@pytest.mark.parametrize(("width", "inches"), [("column", 3.3), ("page", 6.9)])
+def test_figures_for_papers_are_as_wide_as_their_columns(tmp_path: Path, width: str, inches: float) -> None:
+    spec, store = prepared(tmp_path)
+    store.write(execute(next(one for one in spec.first() if one.role is Role.THEORY).settings))
+    reported(tmp_path, "--width", width, "--formats", "svg")
+    drawn = (tmp_path / "report" / "figures" / "tiny-regret.svg").read_text()
+    assert f'width="{72 * inches:g}pt"' in drawn
+    look = Look(formats=("svg",))
+    Results.open(tmp_path).report(tmp_path / "again", look, width=width)
+    assert (tmp_path / "again" / "figures" / "tiny-regret.svg").read_text() == drawn

@@ -128,7 +128,7 @@ def test_the_page_fits_and_shows_everything(folder: Path, visit: Visit, width: i
     found, console = visit(folder, width)
     assert console == []
     assert found["scroll"] <= found["width"] <= width
-    assert len(found["images"]) == 2 * len(KINDS)
+    assert len(found["images"]) == 2 * len(KINDS) + 1
     for image in found["images"]:
         assert image["natural"] > 0
         assert image["alt"]

@@ -23,7 +23,7 @@ from amdp.experiments.spec import Planned, Role, Spec
 from amdp.experiments.storage import Store
 from amdp.report import Look, MeanBand, MedianBand, StoredRuns, Written, write
 from amdp.report import figures as drawn
-from amdp.report.drawing import MAX_LABEL, label_of, style
+from amdp.report.drawing import MAX_LABEL, SIZES, style
 from amdp.report.figures import FORMATS, KINDS, pictures_of
 from amdp.report.markup import Table, comma_separated, latex, markdown
 from amdp.report.page import progress
@@ -221,7 +221,7 @@ def test_the_same_runs_are_compared_once(theory_chosen: StoredRuns) -> None:
         ("b (tuned)", "c (tuned)"),
         ("c", "c (tuned)"),
     ]
-    assert "for the 6 comparisons" in table.note
+    assert "as many as the table has rows" in table.note
     assert max(float(row[5]) for row in table.rows) == 6 * 2 / 2**5
 
 
@@ -344,7 +344,7 @@ NASTY = "a_b & 50% #1 {x} $y$ ~z^ \\cmd <i> |pipe| `tick` \"q\" 'r'\nnext *star*
 
 
 def test_labels_survive_latex_and_markdown() -> None:
-    table = Table("t", NASTY, (NASTY, "n"), ((NASTY, "\N{MINUS SIGN}1 ∞"),), NASTY)
+    table = Table("t", NASTY, (NASTY, "n"), ((NASTY, "\N{MINUS SIGN}1 ∞"),), (NASTY,))
     tex = latex(table).split(r"\midrule")[1].split(r"\bottomrule")[0]
     plain = re.sub(r"\\(text\w+|char34|dots)\{\}|\\[&%$#_{}]|\{[\[*]\}|\$(-|\\infty)\$", "", tex).replace(r"\\", "")
     assert not set('%$#_~^\\{}<>|"[*') & set(plain)
@@ -375,9 +375,8 @@ def test_files_stay_in_the_folder_and_no_two_have_one_name(tmp_path: Path) -> No
         played("swim", "ftpl") + played("../swim", "ftpl") + played("SWIM", "ftpl") + played("漢", "ftpl")
     )
     made = written(Asked(plans), records, tmp_path, Look(formats=("svg",)))
-    assert {file.name for file in made.figures} == {
-        f"{name}-regret.svg" for name in ("swim", "swim-2", "swim-3", "game")
-    }
+    names = {f"{name}-regret.svg" for name in ("swim", "swim-2", "swim-3", "game")}
+    assert {file.name for file in made.figures} == names | {"summary.svg"}
     files = [made.page, *made.figures, *made.tables]
     assert len(set(files)) == len(files)
     assert all(file.resolve().is_relative_to(tmp_path) and file.exists() for file in files)
@@ -451,7 +450,7 @@ def test_slopes_are_in_the_legend_and_beside_their_references() -> None:
 
 
 def test_theory_is_dashed_above_its_learner_and_absent_where_it_does_not_speak() -> None:
-    figure = look_at("theory", played("s", "a") + played("s", "b", bound=None))
+    figure = look_at("theory", played("s", "a") + played("s", "b", scale=3.0, bound=None))
     lines = figure.axes[0].get_lines()
     dashed = [line for line in lines if line.is_dashed() and len(line.get_xdata())]
     drawn_bounds = [line for line in dashed if np.isfinite(line.get_ydata()).any()]
@@ -576,9 +575,8 @@ def page(made: Written) -> Reader:
 
 
 def test_figures_come_in_all_kinds_and_formats(made: Written) -> None:
-    assert {file.name for file in made.figures} == {
-        f"b-onclick-x-{kind}.{ending}" for kind in KINDS for ending in FORMATS
-    }
+    names = ["summary", *(f"b-onclick-x-{kind}" for kind in KINDS)]
+    assert {file.name for file in made.figures} == {f"{name}.{ending}" for name in names for ending in FORMATS}
     begins = {".svg": b"<?xml", ".pdf": b"%PDF", ".png": b"\x89PNG"}
     assert all(file.read_bytes().startswith(begins[file.suffix]) for file in made.figures)
 
@@ -607,7 +605,7 @@ def test_labels_show_as_text(page: Reader) -> None:
 
 def test_every_figure_has_words_and_the_page_a_language(page: Reader) -> None:
     images = page.all("img")
-    assert len(images) == len(KINDS)
+    assert len(images) == len(KINDS) + 1  # that of all games
     for image in images:
         assert "Final regret" in (image["alt"] or "")
         assert base64.b64decode((image["src"] or "").partition(",")[2]).startswith(b"<?xml")
@@ -670,7 +668,7 @@ def shortened(record: Record) -> Record:
 
 def test_long_names_of_one_grid_keep_their_ends() -> None:
     names = [f"a learner with a very long label indeed oracle=lp multiplier={n}" for n in (1, 2)]
-    short = [label_of(name) for name in names]
+    short = [SIZES["screen"].label(name) for name in names]
     assert short[0] != short[1]
     assert all(len(name) == MAX_LABEL for name in short)
     assert short[0].endswith("multiplier=1")
