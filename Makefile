@@ -12,7 +12,7 @@ export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
 .PHONY: help demo test check pytest slow browser chromium bench docs format constraints clean
 
 help:
-	@echo "make demo        oracles and learners head to head: tables, figures and one HTML page in demo/report"
+	@echo "make demo        FTPL and its rivals in six games: tables, figures and one HTML page in demo/report"
 	@echo "make test        lint, types, import layers, tests"
 	@echo "make slow        the longer tests"
 	@echo "make browser     the page of a report in Chromium, which is installed if it is absent"

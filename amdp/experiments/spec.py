@@ -22,9 +22,10 @@ asked for them by label, else refused.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -251,7 +252,7 @@ class Plan:
     def __iter__(self) -> Iterator[list[Planned]]:
         spec, others = self._spec, self._spec.independent()
         while tries := {pair: spec.tries(pair, tuning) for pair, tuning in self.tunings.items() if tuning.candidates}:
-            yield [planned for runs in tries.values() for each in runs.values() for planned in each] + others
+            yield _by_turns(tries.values()) + others
             others = []
             self.tunings |= {pair: self._after(pair, runs) for pair, runs in tries.items()}
             if self.missing:
@@ -265,6 +266,12 @@ class Plan:
         """The tuning of a pairing after the tries of a stage."""
         losses = {each: tuple(self._finished(run.id) for run in planned) for each, planned in runs.items()}
         return replace(self.tunings[pair], stages=(*self.tunings[pair].stages, Tries(losses)))
+
+
+def _by_turns(tries: Iterable[Mapping[Candidate, list[Planned]]]) -> list[Planned]:
+    """One try of each pairing, then the next of each: two workers seldom compile the same code at the same time."""
+    lists = [[planned for each in runs.values() for planned in each] for runs in tries]
+    return [planned for turn in zip_longest(*lists) for planned in turn if planned is not None]
 
 
 def _fitted(tune: Tune | None, learners: list[Entry[LearnerSettings]]) -> Tune | None:

@@ -888,22 +888,47 @@ def test_a_new_spec_does_not_overwrite_unless_forced(tmp_path: Path) -> None:
     assert "cannot be written" in runner.invoke(app, ["new", str(tmp_path / "no" / "a.toml")]).stderr
 
 
-def test_the_example_names_everything_that_it_promises() -> None:
+def test_the_demo_names_everything_that_it_promises() -> None:
     made = Spec.load(EXAMPLES / "head_to_head.toml")
-    oracles = {(one.name, one.oracle and one.oracle.name) for one in made.learners.values()}
-    assert {
-        ("ftpl-shared", "dp"),
-        ("ftpl-shared", "lp"),
-        ("ftpl-infinite", "auto"),
-        ("ftpl-infinite", "milp"),
-    } <= oracles
-    projections = {(one.name, one.projection and one.projection.name) for one in made.learners.values()}
-    assert {("o-reps", "newton"), ("o-reps", "cvxpy")} <= projections
-    assert any(game.unknown for game in made.games.values())
-    assert any(game.steps for game in made.games.values())
-    assert {game.delay != "none" for game in made.games.values()} == {True, False}
+    played = {
+        game: {made.learners[learner].name for each, learner in made.pairs if each == game} for game in made.games
+    }
+    assert {"ftpl-shared", "o-reps", "ftpl-adaptive", "o-reps-adaptive", "soft-leader"} == played["known"]
+    assert {"ftpl-shared", "uob-reps", "ftpl-adaptive"} <= played["unknown"]
+    assert {"ftpl-shared", "delayed-uob-reps", "delayed-uob-ftrl"} <= played["unknown, delayed"]
+    assert {"ftpl-infinite", "hedge-infinite"} == played["stream"]
+    oracles = [made.learners[learner].oracle for game, learner in made.pairs if game == "two oracles"]
+    assert [oracle and oracle.name for oracle in oracles] == ["dp", "lp"]
+    assert not made.skipped
+    assert made.tune
     for planned in made.first():
         arrange(planned.settings)
+
+
+def test_learners_that_tune_themselves_bend_below_half_the_regret_of_uniform_play_in_the_demo() -> None:
+    made = Spec.load(EXAMPLES / "head_to_head.toml")
+    runs = [one for one in made.independent() if one.settings.seed == 1 and one.game in ("known", "delayed")]
+    uniform = {one.game: _regret(one)[1] for one in runs if one.role is Role.BASELINE}
+    learning = [one for one in runs if one.learner in made.self_tuned]
+    assert len(learning) == 6
+    for one in learning:
+        before, whole = _regret(one)
+        assert whole < uniform[one.game] / 2
+        assert whole < 2 * before * 0.8  # a straight line would have twice the regret of the first half
+
+
+def _regret(one: Planned) -> tuple[float, float]:
+    """The regret after half of the rounds, and after all of them."""
+    curve = execute(one.settings).curve
+    assert curve is not None
+    regret = np.subtract(curve.paid, curve.best)
+    return float(np.interp(curve.rounds[-1] / 2, curve.rounds, regret)), float(regret[-1])
+
+
+def test_the_tries_of_all_pairings_take_turns() -> None:
+    made = spec(learners='name = ["ftpl", "o-reps"]\n[tune]\nmultipliers = [1, 2]\nseeds = 1')
+    tries = [one for one in made.first() if one.role is Role.TUNING]
+    assert [one.settings.learner.name for one in tries] == ["ftpl", "o-reps", "ftpl", "o-reps"]
 
 
 def test_a_learner_that_tunes_itself_is_not_tried_with_multipliers() -> None:
@@ -915,7 +940,7 @@ def test_a_learner_that_tunes_itself_is_not_tried_with_multipliers() -> None:
     games = [{"instance": "tiny", "episodes": 5}]
     read = Spec.from_dict({"games": games, "learners": learners, "tune": {"multipliers": [1, 4], "seeds": 1}})
     tried = [run.settings.learner for run in read.first() if run.role is Role.TUNING]
-    assert [learner.name for learner in tried] == ["ftpl-shared"] * 2 + ["soft-leader"] * 2
+    assert sorted(learner.name for learner in tried) == ["ftpl-shared"] * 2 + ["soft-leader"] * 2
     assert all(learner.settings for learner in tried if learner.name == "soft-leader")
     second = read.second(lambda run: 1.0)
     assert second is not None
