@@ -85,12 +85,15 @@ class BlockDynamics(NamedTuple):
 
 
 def is_compiled(domain: Domain) -> bool:
-    """Whether compiled games can read its dynamics: one kernel, or a box that narrows as the library's do."""
-    return isinstance(domain.dynamics, SingleKernel) or type(domain.dynamics) is BernsteinBox
+    """Whether compiled games can read its dynamics: one kernel, or a box whose rule of narrowing they know."""
+    dynamics = domain.dynamics
+    if type(dynamics) is BernsteinBox:
+        return dynamics.radius is None or dynamics.is_narrowed_by_code
+    return isinstance(dynamics, SingleKernel)
 
 
 def narrows(domain: Domain) -> bool:
-    """Whether an episode tells something new of the dynamics."""
+    """Whether an episode tells something new of dynamics that compiled games can read."""
     dynamics = domain.dynamics
     return isinstance(dynamics, BernsteinBox) and dynamics.radius is not None and dynamics.shape[0] > 1
 

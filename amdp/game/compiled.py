@@ -91,7 +91,7 @@ class CompiledGame:
     def state(self) -> dict[str, NDArray[Any]]:
         """All that `resume` needs: how far the game is, what waits, the random numbers, and the learner."""
         state = {"first": np.array(self._first)}
-        state |= {f"space {i}": array for i, array in enumerate(_arrays(self._space))}
+        state |= {f"space {i}": array.copy() for i, array in enumerate(_arrays(self._space))}
         state |= {
             f"luck {name}": np.array(json.dumps(rng.bit_generator.state)) for name, rng in vars(self._streams).items()
         }

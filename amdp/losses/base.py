@@ -223,12 +223,15 @@ class UniformlyDrawn(CheckedLosses):
         return self[k]
 
     def __getitem__(self, k: int) -> Floats:
-        """Rounds that are read one after the other are made in blocks."""
+        """Rounds that are read one after the other are made in blocks; one that is read again later, alone."""
         _require_round(k, self.rounds)
-        low, block = vars(self).get("_recent", (0, ()))
-        if not low <= k < low + len(block):
+        k = int(k)
+        low, block = vars(self).get("_recent", (-2, ()))
+        if k < low:
+            low, block = k, self.batch(k, k + 1)
+        elif k >= low + len(block):
             size = max(1, min(AHEAD, AHEAD_NUMBERS // prod(self.shape))) if k == low + len(block) else 1
-            low, block = int(k), self.batch(k, min(k + size, self.rounds))
+            low, block = k, self.batch(k, min(k + size, self.rounds))
             object.__setattr__(self, "_recent", (low, block))
         table: Floats = block[k - low]
         return table
@@ -238,7 +241,9 @@ class UniformlyDrawn(CheckedLosses):
 
     def batch(self, low: int, high: int) -> Floats:
         require_block(low, high, self.rounds)
-        block = np.asarray(self.make(low, self._numbers(low, high)), dtype=np.float64)
+        block = np.array(self.make(low, self._numbers(low, high)), dtype=np.float64, order="C")
+        if block.shape != (high - low, *self.shape):
+            raise InvalidInput(f"losses of rounds {low} .. have shape {block.shape[1:]}; expected {self.shape}")
         if high > low:
             require_losses(block, first=low)
         block.flags.writeable = False

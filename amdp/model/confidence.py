@@ -4,7 +4,7 @@ The paper keeps, for each row, `|P(y) - mean(y)| <= radius(y)` and intersects wi
 (its equations for the confidence set; the radius is that of Jin et al. 2022).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from math import log
 from typing import Any, Self
@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amdp import kernels
-from amdp.arrays import Bools, Floats, Policies, floats, located, refuse, require_index, require_room
+from amdp.arrays import Actions, Bools, Floats, Policies, floats, located, refuse, require_index, require_room
 from amdp.errors import EmptyConfidenceSet, InvalidInput
 from amdp.kernels.layout import EMPTY_TOLERANCE
 from amdp.kernels.rows import IntervalRows, Narrowing
-from amdp.model.dynamics import CompiledDynamics, ConfidenceSet, read_only, require_moves, require_places
+from amdp.model.dynamics import CompiledDynamics, ConfidenceSet, by_row, read_only, require_moves, require_places
 from amdp.model.segments import Pairs, Segment, Shape
 from amdp.model.transitions import Kernel, SingleKernel
 
@@ -54,7 +54,8 @@ class Radius:
     @property
     def numbers(self) -> Floats:
         """What compiled code narrows a box by."""
-        return np.array([self.log_term, self.spread, self.offset, self.discount, self.scale])
+        numbers = self.log_term, self.spread, self.offset, self.discount, self.scale
+        return np.array(numbers, dtype=np.float64)
 
     def __call__(self, mean: Floats, visits: Floats) -> Floats:
         """Half-widths for the means `[..., y]` of rows that were visited `visits` `[..., 1]` times."""
@@ -132,7 +133,7 @@ class BernsteinBox(CompiledDynamics, ConfidenceSet):
         steps, states, actions = self.shape
         by_next = steps, states, states * actions
         rows = IntervalRows(np.empty(by_next), np.empty(by_next), np.empty((steps, states * actions)))
-        kernels.boxes.fill_rows(np.array(self.lower), np.array(self.upper), rows)
+        kernels.boxes.fill_rows(*self._bounds(), rows)
         return rows
 
     @property
@@ -142,6 +143,20 @@ class BernsteinBox(CompiledDynamics, ConfidenceSet):
     @property
     def meeting_rows(self) -> IntervalRows:
         return self.rows
+
+    def meets(
+        self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], uniforms: Floats
+    ) -> Bools:
+        return self._meeting.meets(self, actions, initial, segment, steps, uniforms)
+
+    def meets_all(self, actions: Actions, initial: int, segment: Segment, uniforms: Floats) -> Bools:
+        return self._meeting.meets_all(self, actions, initial, segment, uniforms)
+
+    @property
+    def _meeting(self) -> type[CompiledDynamics | ConfidenceSet]:
+        """By whose rule trials meet pairs: compiled, unless a subclass has visit chances of its own."""
+        usual = type(self).greatest_visits is BernsteinBox.greatest_visits
+        return CompiledDynamics if usual else ConfidenceSet
 
     def contains(self, kernel: SingleKernel, tolerance: float = 1e-12) -> bool:
         """Whether `kernel` lies in the box, at every step that has a successor."""
@@ -179,25 +194,55 @@ class BernsteinBox(CompiledDynamics, ConfidenceSet):
         """
         if self.radius is None or len(segment.states) < 2:
             return self
+        if not self.is_narrowed_by_code:
+            return self._intersected(segment, self.radius)
         require_moves(segment, self.shape)
         box = self.narrowing()
         kernels.boxes.narrow(box, segment.start, segment.states, segment.actions)
         return self.narrowed(box)
+
+    @property
+    def is_narrowed_by_code(self) -> bool:
+        """Whether compiled code knows the rule of the radius; one of somebody's own is asked."""
+        return type(self.radius) is Radius
 
     def narrowing(self) -> Narrowing:
         """A copy that compiled code narrows in place."""
         assert self.radius is not None
         assert self.visits is not None
         rows = IntervalRows(*(part.copy() for part in self.rows))
-        lower, upper = np.array(self.lower), np.array(self.upper)
-        return Narrowing(self.visits.copy(), lower, upper, rows, np.array([self.fallbacks]), self.radius.numbers)
+        return Narrowing(self.visits.copy(), *self._bounds(), rows, np.array([self.fallbacks]), self.radius.numbers)
 
     def narrowed(self, box: Narrowing) -> Self:
-        """The box that compiled code made of such a copy; its bounds need no check."""
-        narrower = object.__new__(type(self))
-        bounds = {"lower": read_only(box.lower), "upper": read_only(box.upper), "visits": box.visits}
-        vars(narrower).update(bounds, radius=self.radius, fallbacks=int(box.fallbacks[0]), rows=box.rows)
+        """The box that compiled code made of such a copy."""
+        changes = {"visits": box.visits, "fallbacks": int(box.fallbacks[0])}
+        narrower = self._changed(box.lower, box.upper, **changes)
+        if type(self) is BernsteinBox:
+            vars(narrower)["rows"] = box.rows
         return narrower
+
+    def _intersected(self, segment: Segment, radius: Radius) -> Self:
+        """The same in numpy, for a radius of somebody's own."""
+        visits, rows = self.counted(segment)
+        newest_lower, newest_upper = _interval(by_row(visits)[rows], radius)
+        lower, upper = self._bounds()
+        row_lower = np.maximum(by_row(lower)[rows], newest_lower)
+        row_upper = np.minimum(by_row(upper)[rows], newest_upper)
+        empty = _is_empty(row_lower, row_upper)
+        row_lower[empty], row_upper[empty] = newest_lower[empty], newest_upper[empty]
+        by_row(lower)[rows], by_row(upper)[rows] = row_lower, row_upper
+        return self._changed(lower, upper, visits=visits, fallbacks=self.fallbacks + int(np.count_nonzero(empty)))
+
+    def _bounds(self) -> tuple[Floats, Floats]:
+        """Copies of both bounds, as compiled code reads them."""
+        return np.array(self.lower, order="C"), np.array(self.upper, order="C")
+
+    def _changed(self, lower: Floats, upper: Floats, **changes: Any) -> Self:
+        """The same box but for changes that need no check: to check all rows takes longer than to narrow a few."""
+        box = object.__new__(type(self))
+        same = {each.name: getattr(self, each.name) for each in fields(self)}
+        vars(box).update(same | changes, lower=read_only(lower), upper=read_only(upper))
+        return box
 
     def __reduce__(self) -> tuple[Any, ...]:
         return BernsteinBox, (self.lower, self.upper, self.visits, self.radius, self.fallbacks)

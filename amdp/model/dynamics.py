@@ -115,16 +115,22 @@ class CompiledDynamics(Dynamics):
         self, actions: Actions, initial: int, segment: Segment, steps: NDArray[np.int64], uniforms: Floats
     ) -> Bools:
         met = np.empty(len(actions), dtype=bool)
-        kernels.meetings.meets(*self._simulated(actions, initial, segment), steps, uniforms, met)
+        require_places("steps", "m", (steps,), (len(segment.states),))
+        kernels.meetings.meets(*self._simulated(actions, initial, segment, uniforms), steps, uniforms, met)
         return met
 
     def meets_all(self, actions: Actions, initial: int, segment: Segment, uniforms: Floats) -> Bools:
         met = np.empty((len(actions), len(segment.states)), dtype=bool)
-        kernels.meetings.meets_all(*self._simulated(actions, initial, segment), uniforms, met)
+        kernels.meetings.meets_all(*self._simulated(actions, initial, segment, uniforms), uniforms, met)
         return met
 
-    def _simulated(self, actions: Actions, initial: int, segment: Segment) -> tuple[Any, ...]:
+    def _simulated(self, actions: Actions, initial: int, segment: Segment, uniforms: Floats) -> tuple[Any, ...]:
         """What a simulation reads; policies `[h, s, n]`, as leaders are left in memory."""
+        self._require_shape("actions", actions, self.shape[:2])
+        require_index("initial", initial, self.shape[1])
+        require_places("segment", "hsa", segment.places, self.shape)
+        if len(uniforms) < len(actions) or uniforms.shape[1] < segment.stop:
+            raise InvalidInput(f"uniforms has shape {uniforms.shape}; expected ({len(actions)}, {segment.stop})")
         by_step = np.ascontiguousarray(actions.transpose(1, 2, 0), dtype=np.int32)
         return self.meeting_rows, by_step, self.shape[2], initial, segment.start, segment.states, segment.actions
 

@@ -1,5 +1,6 @@
 """Blocks of rounds: a learner's compiled form plays the game of its Python methods, to the last bit."""
 
+import pickle
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
@@ -142,6 +143,42 @@ def test_blocks_over_a_box_that_narrows(name: str, late: str, scale: float, monk
     shape = (4, 3, 2)
     radius = Radius.jin_2020(shape, ROUNDS, scale=scale)
     require_same(*game_over(BernsteinBox.vacuous(shape, radius), DELAYS[late], name), monkeypatch)
+
+
+class OwnBox(BernsteinBox):
+    """Might narrow in any way."""
+
+
+class OwnRadius(Radius):
+    """Might be any rule."""
+
+
+def test_boxes_have_no_compiled_form_for_what_the_loops_do_not_do() -> None:
+    shape = (3, 3, 2)
+    learner, radius = Ftpl(Laplace(0.5), WholeTable()), Radius.paper(shape, 9)
+    assert block_form(learner, MarkovPolicies(BernsteinBox.vacuous(shape, radius))) is not None
+    for box in (OwnBox.vacuous(shape, radius), BernsteinBox.vacuous(shape, OwnRadius.paper(shape, 9))):
+        assert block_form(learner, MarkovPolicies(box)) is None
+    optimization = PolicyOptimization(0.3, Evaluation(ImplicitExploration(0.1)), when_doubled)
+    assert block_form(optimization, MarkovPolicies(BernsteinBox.vacuous(shape, radius))) is None
+
+
+def test_a_distribution_that_was_kept_is_not_changed_by_later_blocks() -> None:
+    box = BernsteinBox.vacuous((4, 3, 2), Radius.jin_2020((4, 3, 2), ROUNDS, scale=0.05))
+    game, player, domain = game_over(box, None, "ftpl-scaled", 3 * BLOCK)
+    played: Any = play_blocks(game, player, domain, Streams.from_seed(1))
+    next(played)
+    kept = played._distribution
+    before = pickle.dumps((kept.total, kept.domain.dynamics, kept.reach.known, kept.reach.visits))
+    next(played)
+    assert pickle.dumps((kept.total, kept.domain.dynamics, kept.reach.known, kept.reach.visits)) == before
+
+
+@pytest.mark.parametrize("name", IN_BOXES)
+def test_blocks_over_a_box_of_one_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing follows the only step, so nothing is learned of the moves."""
+    box = BernsteinBox.vacuous((1, 2, 2), Radius.jin_2020((1, 2, 2), ROUNDS))
+    require_same(*game_over(box, None, name), monkeypatch)
 
 
 @pytest.mark.parametrize("name", IN_BOXES)

@@ -18,7 +18,7 @@ from worlds import all_policies, kernel_worlds, random_kernel, seeds, shapes
 from amdp import InvalidInput, MarkovPolicies, MissingDependency, SpecError, evaluate, losses
 from amdp.arrays import Floats
 from amdp.losses import CalledLosses, FixedLosses, GeneratedLosses, LossSequence
-from amdp.losses.base import round_rng
+from amdp.losses.base import AHEAD, UniformlyDrawn, round_rng
 from amdp.losses.by_name import standard
 from amdp.model.segments import Shape
 
@@ -543,3 +543,38 @@ def test_uniform_losses_of_many_rounds_are_those_of_numpys_generator_for_each_ro
         for i in range(7):
             assert_array_equal(block[i], round_rng(11, "uniform", low + i).random(shape))
             assert_array_equal(block[i], sequence[low + i])
+
+
+def made_rounds(shape: tuple[int, int, int] = (2, 3, 2), rounds: int = 200) -> tuple[UniformlyDrawn, list[int]]:
+    """Losses that note how many rounds are made at a time."""
+    sizes: list[int] = []
+
+    def make(low: int, numbers: Floats) -> Floats:
+        sizes.append(len(numbers))
+        return numbers
+
+    return UniformlyDrawn(rounds, shape, 1, make, stream="noted"), sizes
+
+
+def test_rounds_are_made_ahead_only_where_they_are_read_one_after_the_other() -> None:
+    losses, sizes = made_rounds()
+    tables = [losses[k].copy() for k in range(150)]
+    assert sizes == [1, AHEAD, AHEAD, AHEAD]
+    sizes.clear()
+    assert_array_equal(losses[20], tables[20])  # read again: alone, and what is ahead stays
+    assert_array_equal(losses[150], losses.batch(150, 151)[0])
+    assert sizes == [1, 1]
+    losses, sizes = made_rounds((10, 100, 100), 9)
+    for k in range(9):
+        losses[k]
+    assert set(sizes) == {1}
+
+
+def test_any_whole_number_names_a_round_and_a_wrong_table_is_refused() -> None:
+    losses, _ = made_rounds()
+    small: Any = np.arange(127, dtype=np.int8)
+    for k in small:
+        losses[k]
+    wrong = UniformlyDrawn(5, (2, 3, 2), 1, lambda low, numbers: numbers[:, :1], stream="wrong")
+    with pytest.raises(InvalidInput, match=r"shape \(1, 3, 2\); expected \(2, 3, 2\)"):
+        wrong[0]

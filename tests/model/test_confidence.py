@@ -2,8 +2,9 @@
 
 import pickle
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import log, sqrt
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from amdp import (
     bind,
     occupancy,
 )
-from amdp.arrays import Floats
+from amdp.arrays import Floats, one_hot
 from amdp.model.segments import Shape
 
 SHAPE = (3, 3, 2)
@@ -184,10 +185,11 @@ def test_a_narrowed_box_is_what_its_bounds_make_when_they_are_checked(seed: int)
         assert not box.upper.flags.writeable
 
 
-def test_narrowing_intersects_the_intervals_of_all_times() -> None:
+@pytest.mark.parametrize("law", [Radius.paper, Radius.jin_2020, Radius.luo_2021])
+def test_narrowing_intersects_the_intervals_of_all_times(law: Callable[..., Radius]) -> None:
     rng = np.random.default_rng(1)
     p, policy = random_rows(SHAPE, rng), random_policies(1, SHAPE, rng)[0]
-    radius = Radius.luo_2021(SHAPE, 100, scale=0.1)
+    radius = law(SHAPE, 100, scale=0.1)
     box = BernsteinBox.vacuous(SHAPE, radius)
     lower, upper = box.lower, box.upper
     for _ in range(60):
@@ -202,9 +204,82 @@ def test_narrowing_intersects_the_intervals_of_all_times() -> None:
 
 def test_narrowing_leaves_the_old_box_as_it_was() -> None:
     box = BernsteinBox.vacuous(SHAPE, TIGHT)
-    before = pickle.dumps(box)
+    before, rows = pickle.dumps(box), [part.copy() for part in box.rows]
     box.narrow(Segment(np.array([0, 1, 2]), np.array([0, 1, 0])))
     assert pickle.dumps(box) == before
+    for part, old in zip(box.rows, rows, strict=True):
+        assert_array_equal(part, old)
+
+
+class Hoeffding(Radius):
+    """A radius of one's own."""
+
+    def __call__(self, mean: Floats, visits: Floats) -> Floats:
+        return 0.3 + 0.0 * mean
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Labelled(BernsteinBox):
+    """A box of one's own, with a further field."""
+
+    label: str = "none"
+
+
+def test_a_radius_of_ones_own_is_asked_and_a_subclass_keeps_its_fields() -> None:
+    segment = Segment(np.array([0, 1, 2]), np.array([0, 1, 0]))
+    box = BernsteinBox.vacuous(SHAPE, Hoeffding(1.0, 1.0, 1.0)).narrow(segment)
+    assert_allclose(box.lower[0, 0, 0, :3], [0.0, 0.7, 0.0])
+    assert_allclose(box.upper[0, 0, 0, :3], [0.3, 1.0, 0.3])
+    zeros, ones = np.zeros((*SHAPE, SHAPE[1])), np.ones((*SHAPE, SHAPE[1]))
+    assert Labelled(zeros, ones, None, TIGHT, label="mine").narrow(segment).label == "mine"
+
+
+def test_upper_bounds_that_do_not_reach_1_are_empty_too() -> None:
+    lower, upper = np.zeros((2, 3, 1, 3)), np.ones((2, 3, 1, 3))
+    upper[0, 0, 0] = 0.4
+    box = BernsteinBox(lower, upper, None, Radius(log_term=1.0, spread=0.0, offset=0.3))
+    narrowed = box.narrow(Segment(np.array([0, 0]), np.array([0, 0])))
+    assert narrowed.fallbacks == 1
+    assert_allclose(narrowed.lower[0, 0, 0], [0.7, 0.0, 0.0])
+    assert_allclose(narrowed.upper[0, 0, 0], [1.0, 0.3, 0.3])
+
+
+def test_the_budget_of_a_row_is_not_negative() -> None:
+    bounds = np.full((2, 2, 1, 2), 0.5 + 4e-12)
+    assert (BernsteinBox(bounds, bounds).rows.budget == 0.0).all()
+
+
+def test_trials_meet_pairs_with_their_greatest_chances() -> None:
+    rng = np.random.default_rng(5)
+    p = random_rows(SHAPE, rng)
+    box = BernsteinBox(np.maximum(0.0, p - 0.1), np.minimum(1.0, p + 0.1))
+    steps, states, actions = SHAPE
+    policies = rng.integers(0, actions, size=(60, steps, states), dtype=np.int32)
+    late = Segment(rng.integers(0, states, steps - 1), rng.integers(0, actions, steps - 1), start=1)
+    luck, chances = rng.random((60, steps)), box.greatest_visits(one_hot(policies, actions), 0, late.pairs)
+    assert (np.abs(luck[:, 1:] - chances) > 1e-12).all()
+    assert_array_equal(box.meets_all(policies, 0, late, luck), luck[:, 1:] < chances)
+    which = rng.integers(0, steps - 1, 60)
+    met = luck[np.arange(60), 1 + which] < chances[np.arange(60), which]
+    assert_array_equal(box.meets(policies, 0, late, which, luck), met)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"segment": Segment(np.array([0, 1, 50]), np.array([0, 0, 0]))}, "segment has s"),
+        ({"initial": 1000}, "initial"),
+        ({"actions": np.zeros((4, 2, 3), int)}, "actions has shape"),
+        ({"uniforms": np.zeros((4, 1))}, "uniforms has shape"),
+    ],
+)
+def test_trials_outside_of_a_box_are_refused(change: dict[str, Any], message: str) -> None:
+    steps, states, _ = SHAPE
+    asked: dict[str, Any] = {"actions": np.zeros((4, steps, states), int), "initial": 0}
+    asked |= {"uniforms": np.zeros((4, steps))}
+    asked |= {"segment": Segment(np.zeros(3, int), np.zeros(3, int))} | change
+    with pytest.raises(InvalidInput, match=message):
+        BernsteinBox.vacuous(SHAPE).meets_all(**asked)
 
 
 def test_an_empty_intersection_starts_again_from_the_newest_interval_and_is_counted() -> None:

@@ -37,7 +37,7 @@ from amdp.model.chains import chains, laws, rows_of
 from amdp.model.confidence import BernsteinBox, Radius
 from amdp.model.connectivity import Diameter, diameter
 from amdp.model.domains import Domain, MarkovPolicies
-from amdp.model.dynamics import CompiledDynamics, ConfidenceSet, Sweep
+from amdp.model.dynamics import CompiledDynamics, Sweep
 from amdp.model.reach import BoxReach, Scaled
 from amdp.model.segments import Pairs, Place, Segment, Shape, Visit
 from amdp.model.transitions import Kernel, SingleKernel
@@ -98,8 +98,6 @@ class FreshBox(BernsteinBox):
 
 class WrongStepBox(BernsteinBox):
     """Asks Comp-UOB for the step before."""
-
-    meets, meets_all = ConfidenceSet.meets, ConfidenceSet.meets_all  # those that ask `greatest_visits`
 
     def greatest_visits(self, policies: Policies, initial: int, pairs: Pairs) -> Floats:
         before = Pairs(np.maximum(pairs.steps - 1, 0), pairs.states, pairs.actions)

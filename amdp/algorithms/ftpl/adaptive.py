@@ -46,7 +46,6 @@ from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import PlanningOracle, Status, bind
 
 LEAST_LIMIT = 2_000  # of trials in a round: the theorem's grows with the rounds, and in the first cuts estimates short
-COUNTS = ("seed", "rounds", "arrived", "oracle_calls")  # of a leader's state
 GAP_PLANS = 8  # leaders that measure a gap: fewer make rates that scatter, more cost as much as the trials
 
 
