@@ -223,18 +223,19 @@ class UniformlyDrawn(CheckedLosses):
         return self[k]
 
     def __getitem__(self, k: int) -> Floats:
-        """Rounds that are read one after the other are made in blocks; one that is read again later, alone."""
+        """Rounds that are read one after the other are made in blocks; any other is made alone."""
         _require_round(k, self.rounds)
         k = int(k)
-        low, block = vars(self).get("_recent", (-2, ()))
-        if k < low:
-            low, block = k, self.batch(k, k + 1)
-        elif k >= low + len(block):
-            size = max(1, min(AHEAD, AHEAD_NUMBERS // prod(self.shape))) if k == low + len(block) else 1
-            low, block = k, self.batch(k, min(k + size, self.rounds))
-            object.__setattr__(self, "_recent", (low, block))
-        table: Floats = block[k - low]
-        return table
+        low, block, last = vars(self).get("_recent", (0, np.empty((0, *self.shape)), k))
+        if not low <= k < low + len(block):
+            size = max(1, min(AHEAD, AHEAD_NUMBERS // prod(self.shape))) if k == last + 1 else 1
+            made = self.batch(k, min(k + size, self.rounds))
+            if size == 1 and k < low:  # late feedback asks for it again, and rounds go on in the block
+                object.__setattr__(self, "_recent", (low, block, k))
+                return made[0]  # type: ignore[no-any-return]
+            low, block = k, made
+        object.__setattr__(self, "_recent", (low, block, k))
+        return block[k - low]  # type: ignore[no-any-return]
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_recent"}

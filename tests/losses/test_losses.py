@@ -564,6 +564,9 @@ def test_rounds_are_made_ahead_only_where_they_are_read_one_after_the_other() ->
     assert_array_equal(losses[20], tables[20])  # read again: alone, and what is ahead stays
     assert_array_equal(losses[150], losses.batch(150, 151)[0])
     assert sizes == [1, 1]
+    sizes.clear()
+    assert_array_equal([losses[k] for k in range(150)], tables)  # another game from the begin
+    assert sizes == [1, AHEAD, AHEAD, AHEAD]
     losses, sizes = made_rounds((10, 100, 100), 9)
     for k in range(9):
         losses[k]
