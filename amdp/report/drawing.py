@@ -26,6 +26,8 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#00
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 GRAY = "#767676"
 MARGINS = {"left": 0.72, "right": 0.3, "top": 0.2, "bottom": 0.5}
+SECOND_AXIS = 0.62  # instead of the right margin, for an axis with its label
+WIDE = 5.0  # of figures with such an axis
 LINE = 1.6  # points, the width of a line
 WIDER = 1.8  # points, by which a line is wider than the one that covers it
 LETTER = 0.55  # of the size of a font: the width of a letter, more than the mean
@@ -202,8 +204,8 @@ def finish(figure: "Figure", panels: "list[tuple[Axes, Keys, Group]]", size: Siz
     heights = [size.height + keys.show(axes, figure, size) for axes, keys, _ in panels]
     figure.set_figheight(sum(heights))
     top = sum(heights)
-    width = size.width - MARGINS["left"] - MARGINS["right"]
     for (axes, _, _), height in zip(panels, heights, strict=True):
+        width = size.width - MARGINS["left"] - (SECOND_AXIS if axes.child_axes else MARGINS["right"])
         put(axes, figure, (MARGINS["left"], top - size.height + MARGINS["bottom"]), (width, size.height))
         plain_logarithms(axes)
         top -= height

@@ -22,6 +22,7 @@ from amdp.report.drawing import (
     GRAY,
     MARGINS,
     SIZES,
+    WIDE,
     Group,
     Keys,
     Pen,
@@ -163,6 +164,16 @@ def _regret(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Look
     _baseline(axes, keys, contest, look)
     _best_policy(axes, keys)
     _limit(axes, group, look)
+    _shares(axes, contest, look)
+
+
+def _shares(axes: "Axes", contest: Contest, look: Look) -> None:
+    """An axis on the right: regret as a share of what uniform play has at the end; a narrow figure has no room."""
+    whole = float(look.of(contest.baseline.low).value[-1]) if contest.baseline else 0.0
+    if whole > 0.0 and look.size.width >= WIDE:
+        there_and_back: Any = (lambda regret: regret / whole, lambda share: share * whole)
+        right = axes.secondary_yaxis("right", functions=there_and_back)
+        right.set_ylabel("share of uniform play's regret")
 
 
 def _limit(axes: "Axes", group: Group, look: Look) -> None:
@@ -322,7 +333,8 @@ KINDS = {
     "regret": _Kind(
         "Regret",
         partial(_in_panels, _regret),
-        "The limits are those of the learners: where there is a dotted line of uniform play, it may leave the figure.",
+        "The limits are those of the learners: where there is a dotted line of uniform play, it may leave the figure. "
+        "On the right: as a share of what uniform play has at the end.",
     ),
     "loglog": _Kind(
         "Growth of the regret",

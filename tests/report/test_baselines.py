@@ -114,6 +114,22 @@ def stored(spec: Spec) -> list[Record]:
     return [execute(one.settings) for one in {one.id: one for one in spec.first()}.values()]
 
 
+def test_a_wide_figure_of_regret_has_an_axis_of_shares(beside: Contest) -> None:
+    assert beside.baseline
+    draw = KINDS["regret"].make
+    with style():
+        (axes,) = draw(beside, Look()).axes
+        (right,) = axes.child_axes
+        alone, narrow = draw(replace(beside, baseline=None), Look()), draw(beside, Look(width="column"))
+    assert "share of uniform" in right.get_ylabel()
+    low, high = axes.get_ylim()
+    whole = float(Look().of(beside.baseline.low).value[-1])
+    there: Any = right
+    np.testing.assert_allclose(there._functions[0](np.array([low, high])), [low / whole, high / whole])
+    assert not alone.axes[0].child_axes
+    assert not narrow.axes[0].child_axes
+
+
 def test_every_game_has_a_baseline_also_where_all_losses_are_told() -> None:
     spec = Spec.parse(
         f'{GAME}[[games]]\nlabel = "told"\ninstance = "tiny"\nepisodes = 9\nfeedback = "full"\n'
