@@ -90,7 +90,8 @@ def _row(contest: Contest, series: Series) -> dict[str, Any]:
 def _show(spec: Spec, runs: list[tuple[Contest, Series]], page: Path | None) -> None:
     regret = Column("final regret,\nmean [95 % interval]", no_wrap=True)
     share = [SHARE.replace(" of ", " of\n")] if any(contest.baseline for contest, _ in runs) else []
-    table = Table("game", "learner", "tuned by", "runs", regret, *share, title=spec.title)
+    who = (Column(name, overflow="fold") for name in ("game", "learner"))  # a name is never cut
+    table = Table(*who, "tuned by", "runs", regret, *share, title=spec.title)
     for contest, series in runs:
         shares = contest.shares(series)
         part = [f"{shares.mean():.2f}" if len(shares) else NONE] if share else []

@@ -42,9 +42,9 @@ radius_scale = 0.1                # of the confidence sets; 1 is what theory ask
 # One stream of steps instead of episodes.
 [[games]]
 label = "stream"
-instance = {{ name = "random-parked", n_states = 3, n_actions = 2 }}
-losses = "swap"
-steps = 400
+instance = "forest"
+losses = "bernoulli"
+steps = 2000
 # comparator = {{ name = "auto", nodes = 100000 }}   # finds the best policy in hindsight; a limit of
 #                                 # seconds instead of nodes would make runs that cannot be repeated
 
