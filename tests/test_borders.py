@@ -401,7 +401,7 @@ def test_a_name_shows_as_it_is(tmp_path: Path, name: str, domain: str) -> None:
         ("verify", "{}"),
         ("rates", "--trial", "--out", "/dev/null/{}"),
         ("rates", "--trial", "--out", "/dev/null/out", "--page", "/dev/null/{}.md"),
-        ("table", "--run", "--out", "/dev/null/{}"),
+        ("table", "--run", "--quick", "--out", "/dev/null/{}"),
         ("verify", "--page", "/dev/null/{}.md"),
     ],
 )

@@ -24,8 +24,9 @@ STREAMS = ("waiting-ring", "random-parked", "random-ergodic", "random-entered")
 
 def explained(player: LearnerSettings, games: list[GameSettings]) -> dict[str, Any]:
     """What a learner is, and its settings with their values in the first of the games that it plays."""
+    build = recipe(player.name)  # a wrong name is refused before any world is built
     game = _played(player, games)
-    build, match = recipe(player.name), arrange(RunSettings(game, player, seed=1))
+    match = arrange(RunSettings(game, player, seed=1))
     usual = options.defaults(build)
     return {
         "name": player.name,
