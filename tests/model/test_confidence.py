@@ -235,13 +235,16 @@ def test_a_radius_of_ones_own_is_asked_and_a_subclass_keeps_its_fields() -> None
 
 
 def test_upper_bounds_that_do_not_reach_1_are_empty_too() -> None:
+    """No bound crosses another, yet the upper bounds add up to 0.46 + 0.46 + 0.05."""
     lower, upper = np.zeros((2, 3, 1, 3)), np.ones((2, 3, 1, 3))
-    upper[0, 0, 0] = 0.4
-    box = BernsteinBox(lower, upper, None, Radius(log_term=1.0, spread=0.0, offset=0.3))
+    upper[0, 0, 0] = [0.46, 0.46, 1.0]
+    visits = np.zeros(lower.shape, dtype=np.int64)
+    visits[0, 0, 0] = [0, 1, 0]
+    box = BernsteinBox(lower, upper, visits, Radius(log_term=1.0, spread=0.0, offset=0.1))
     narrowed = box.narrow(Segment(np.array([0, 0]), np.array([0, 0])))
     assert narrowed.fallbacks == 1
-    assert_allclose(narrowed.lower[0, 0, 0], [0.7, 0.0, 0.0])
-    assert_allclose(narrowed.upper[0, 0, 0], [1.0, 0.3, 0.3])
+    assert_allclose(narrowed.lower[0, 0, 0], [0.45, 0.45, 0.0])
+    assert_allclose(narrowed.upper[0, 0, 0], [0.55, 0.55, 0.05])
 
 
 def test_the_budget_of_a_row_is_not_negative() -> None:
