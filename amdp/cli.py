@@ -33,7 +33,7 @@ class LaterCommand(TyperCommand):
 
     @cached_property
     def loaded(self) -> Any:
-        """The command itself."""
+        """The command itself, imported when it is first asked for."""
         alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
         alone.command(self.name)(getattr(import_module(f"amdp.commands.{self.name}"), str(self.name)))
         return get_command(alone)

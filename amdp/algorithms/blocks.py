@@ -84,7 +84,7 @@ class BlockDynamics(NamedTuple):
         return MarkovPolicies(box.narrowed(self.told), domain.initial)
 
 
-def is_compiled(domain: Domain) -> bool:
+def has_compiled_form(domain: Domain) -> bool:
     """Whether compiled games can read its dynamics: one kernel, or a box whose rule of narrowing they know."""
     dynamics = domain.dynamics
     if type(dynamics) is BernsteinBox:

@@ -26,7 +26,7 @@ from amdp.algorithms.blocks import (
     BlockDynamics,
     BlockResult,
     empty_played,
-    is_compiled,
+    has_compiled_form,
     loaded_dynamics,
     saved_dynamics,
     waiting,
@@ -176,7 +176,7 @@ class SoftLeader:
         proper = type(self) is SoftLeader and type(self.estimator) in COMPILED and has_numbers(as_rate(self.rate))
         if isinstance(self.estimator, WholeTable) and not isinstance(as_rate(self.rate), FixedRate):
             proper = proper and isinstance(domain.dynamics, SingleKernel)  # a gap takes the cheapest kernel of the box
-        return SoftBlocks(self) if proper and is_compiled(domain) else None
+        return SoftBlocks(self) if proper and has_compiled_form(domain) else None
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | AdaptiveBound | None:
         """What theory allows after `rounds`; None over a box, and for an adaptive rate with delays."""

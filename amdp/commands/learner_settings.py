@@ -70,7 +70,7 @@ def _played(player: LearnerSettings, games: list[GameSettings]) -> GameSettings:
 
 
 def show(found: dict[str, Any]) -> None:
-    """Print it."""
+    """Print what `explained` has found, as a text and a table."""
     screen = Screen()
     paragraphs = (" ".join(lines.split()) for lines in found["what"].split("\n\n"))
     screen.print(f"{found['name']}: " + "\n\n".join(paragraphs) + "\n")

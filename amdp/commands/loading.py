@@ -24,7 +24,7 @@ class Stopwatch:
         self._before = 0.0
 
     def begin(self) -> None:
-        """The work begins."""
+        """Say that all is loaded but for machine code, and that the work begins."""
         self._begun, self._before = perf_counter(), self._all_code
 
     @property

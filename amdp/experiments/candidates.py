@@ -6,8 +6,8 @@ from itertools import product
 from math import prod
 from typing import Any, Self
 
-from amdp import options, registry
-from amdp.algorithms.named import GROUP, tunes_itself
+from amdp import options
+from amdp.algorithms.named import recipe, tunes_itself
 from amdp.experiments import reading
 from amdp.experiments.settings import LearnerSettings
 
@@ -125,7 +125,7 @@ class Grid:
 
 def settings_of(learner: LearnerSettings) -> Mapping[str, Any]:
     """The settings of a learner's recipe, each with its annotation; the multiplier is not among them."""
-    return options.annotations(registry.find(GROUP, learner.name))
+    return options.annotations(recipe(learner.name))
 
 
 def scales(learner: LearnerSettings) -> bool:

@@ -153,7 +153,7 @@ def _takers(entry: Table) -> Iterator[tuple[str, Any, str]]:
 def _function(key: str, name: str) -> Any:
     """What builds the part of that name; None where nothing does, which is refused elsewhere."""
     try:
-        return registry.find(LEARNERS, name) if key == "name" else CATALOGS[key].find(name)
+        return recipe(name) if key == "name" else CATALOGS[key].find(name)
     except AmdpError:
         return None
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Self, TextIO
 
 from amdp import options, registry
-from amdp.algorithms.named import GROUP as LEARNERS
+from amdp.algorithms.named import recipe
 from amdp.errors import AmdpError
 from amdp.experiments.entries import CATALOGS, UNLABELLED
 from amdp.experiments.record import Curve, Record
@@ -131,7 +131,7 @@ def _flat(settings: RunSettings) -> dict[str, Any]:
     parts = {"instance": game.instance, "losses": game.losses, "comparator": game.comparator}
     parts |= {"oracle": learner.oracle, "projection": learner.projection}
     named = ((key, part.settings, _usual(CATALOGS[key].find, part)) for key, part in parts.items() if part)
-    taken = (("settings", learner.settings, _usual(_recipe, learner)), *named)
+    taken = (("settings", learner.settings, _usual(recipe, learner)), *named)
     return {
         f"{key}.{option}": _plain(value)
         for key, given, usual in taken
@@ -140,12 +140,10 @@ def _flat(settings: RunSettings) -> dict[str, Any]:
     }
 
 
-def _recipe(name: str) -> Any:
-    return registry.find(LEARNERS, name)
-
-
 def _usual(find: Any, part: Named | LearnerSettings) -> dict[str, Any]:
-    """The defaults of what has that name; a file has none."""
+    """The defaults of what has that name; a file has none, and one's own code is not run to ask it."""
+    if part.source is not None:
+        return {}
     try:
         return options.defaults(find(part.name))
     except AmdpError:

@@ -57,7 +57,7 @@ def line(path: str, value: Any) -> str:
 
 
 def truth(path: str, value: Any) -> bool:
-    """True or false."""
+    """A truth value, `true` or `false`."""
     require_type(path, value, bool)
     return bool(value)
 

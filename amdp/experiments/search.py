@@ -24,7 +24,7 @@ class GridSearch:
     """All candidates play games of the whole length."""
 
     def schedule(self, candidates: int, rounds: int) -> tuple[Stage, ...]:
-        """One stage."""
+        """One stage, in which all candidates play the whole length."""
         return (Stage(candidates, rounds),)
 
 

@@ -206,7 +206,7 @@ class Spec:
         ]
 
     def _tried(self, game: str, learner: str, candidate: Candidate, tuning: Tuning) -> list[Planned]:
-        rounds, seeds = tuning.schedule[len(tuning.stages)].rounds, self.tune.seeds if self.tune else ()
+        rounds, seeds = tuning.schedule[len(tuning.stages)].rounds, self.tune.seeds_of(learner) if self.tune else ()
         arena, player = shortened(self.games[game], rounds), candidate.applied(self.learners[learner])
         runs = [RunSettings(arena, player, seed, TUNING_CHECKPOINTS, self.folder) for seed in seeds]
         return [Planned(settings, game, learner, Role.TUNING) for settings in runs]

@@ -76,11 +76,17 @@ class Tune:
         if MULTIPLIER in grid.names and not all(scales(each.applied(learner)) for each in grid.candidates):
             raise SpecError(f"{label!r} tunes its rate itself: leave it out", f"{path}.{MULTIPLIER}")
 
+    def seeds_of(self, label: str) -> tuple[int, ...]:
+        """The seeds of a learner's tries: more of them with fewer combinations, so that all have as many tries."""
+        more = len(self.grid) // len(self.grids[label])
+        return tuple(range(self.seeds[0], self.seeds[0] + more * len(self.seeds)))
+
     @property
     def notes(self) -> Iterator[str]:
-        """Who has fewer tries than others, and why."""
+        """Who has fewer combinations than others, and why."""
         fewer = [
-            f"{label!r} has {len(grid)} of {len(self.grid)} (without {', '.join(sorted(missing))})"
+            f"{label!r} has {len(grid)} of {len(self.grid)} (without {', '.join(sorted(missing))}), each on "
+            f"{len(self.seeds_of(label))} seeds instead of {len(self.seeds)}"
             for label, grid in self.grids.items()
             if len(grid) < len(self.grid) and (missing := set(self.grid.names) - set(grid.names))
         ]

@@ -16,7 +16,7 @@ from amdp.kernels.layout import LANES
 from amdp.kernels.noise import add_exponential
 from amdp.kernels.paths import move, walk
 from amdp.kernels.philox import fill_words
-from amdp.kernels.policies import extreme_visits
+from amdp.kernels.policies import greatest_visits
 from amdp.kernels.reach import refresh_bounds
 from amdp.kernels.rows import IntervalRows
 from amdp.kernels.soft import estimated_loss, occupancy, paid, sweep, value, visit_chances
@@ -112,11 +112,11 @@ def _chances(rows, policies, k, initial, steps, states, actions, out):
 
 @overload(_chances)
 def _overload_chances(rows, policies, k, initial, steps, states, actions, out):
-    return _greatest_chances if rows.instance_class is IntervalRows else _chances_over_kernel
+    return _chances_in_box if rows.instance_class is IntervalRows else _chances_over_kernel
 
 
-def _greatest_chances(rows, policies, k, initial, steps, states, actions, out):
-    extreme_visits(rows, policies[k : k + 1], initial, steps, states, actions, -1.0, out.reshape(1, -1))
+def _chances_in_box(rows, policies, k, initial, steps, states, actions, out):
+    greatest_visits(rows, policies, k, initial, states, actions, out)
 
 
 def _chances_over_kernel(rows, policies, k, initial, steps, states, actions, out):

@@ -128,3 +128,11 @@ def extreme_visits(rows, policies, initial, steps, states, actions, sign, out):
             if m == 0 or steps[m] != steps[m - 1] or states[m] != states[m - 1]:
                 reach = _extreme_reach(rows, policies[i], initial, steps[m], states[m], sign, order, now)
             out[i, m] = policies[i, steps[m], states[m], actions[m]] * reach
+
+
+@_entry
+def greatest_visits(rows, policies, k, initial, states, actions, out):
+    """The greatest visit chance `[h]` of each pair of an episode under policy `k` of `[b, h, s, a]`, over a box."""
+    extreme_visits(
+        rows, policies[k : k + 1], initial, np.arange(states.size), states, actions, -1.0, out.reshape(1, -1)
+    )

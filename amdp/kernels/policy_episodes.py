@@ -9,7 +9,7 @@ from amdp.kernels.clock import nanoseconds
 from amdp.kernels.compiling import entry, inner
 from amdp.kernels.episodes import _add_estimate, _add_table, _keep, _lap
 from amdp.kernels.paths import walk
-from amdp.kernels.policies import add_costs_to_come, dilated_bonus, extreme_visits, local_bonus, local_weights
+from amdp.kernels.policies import add_costs_to_come, dilated_bonus, greatest_visits, local_bonus, local_weights
 from amdp.kernels.rows import IntervalRows
 from amdp.kernels.soft import occupancy
 
@@ -31,9 +31,7 @@ def _visited(rows, policies, k, initial, states, actions, measure, out):
 
 
 def _visited_in_box(rows, policies, k, initial, states, actions, measure, out):
-    extreme_visits(
-        rows, policies[k : k + 1], initial, np.arange(states.size), states, actions, -1.0, out.reshape(1, -1)
-    )
+    greatest_visits(rows, policies, k, initial, states, actions, out)
 
 
 def _visited_over_kernel(rows, policies, k, initial, states, actions, measure, out):

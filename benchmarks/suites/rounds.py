@@ -35,6 +35,8 @@ GOALS = {  # against the loop of rounds
     "soft-leader": 100.0,
     "soft-leader-full": 100.0,
 }
+IN_BOXES = ("ftpl", "ftpl-scaled", "fpl", "soft-leader", "pomd", "delayed-oppo")
+RADIUS_SCALE = 0.05  # of the confidence sets, which narrow within the game
 LONG = """
 import json, resource, sys, time
 import amdp
@@ -54,12 +56,22 @@ print(json.dumps([played({few}), played({many})]))
 
 def tiny(effort: Effort) -> Rows:
     """Every learner with a compiled form, in the smallest world."""
+    game = Game("tiny", rounds=ROUNDS if effort.seconds else 100)
     for name, goal in GOALS.items():
-        match = enter(Game("tiny", rounds=ROUNDS if effort.seconds else 100), name)
-        times = side_by_side({"blocks": partial(_blocks, match), "rounds": partial(_rounds, match)}, _few(effort))
-        each = f"{times.median('blocks') / match.rounds * 1e6:.3g} us a round"
-        wanted = None if goal is None else at_least(goal)
-        yield faster(f"game, {name}", _sizes(match), times, "blocks", "rounds", wanted, each)
+        yield _against_rounds("game", enter(game, name), name, None if goal is None else at_least(goal), effort)
+
+
+def unknown(effort: Effort) -> Rows:
+    """The same with unknown transitions, for learners that are compiled over boxes."""
+    game = Game("tiny", rounds=ROUNDS if effort.seconds else 100, unknown=True, radius_scale=RADIUS_SCALE)
+    for name in IN_BOXES:
+        yield _against_rounds("unknown", enter(game, name), name, None, effort)
+
+
+def _against_rounds(what: str, match: Match, name: str, goal: Goal | None, effort: Effort) -> Row:
+    times = side_by_side({"blocks": partial(_blocks, match), "rounds": partial(_rounds, match)}, _few(effort))
+    each = f"{times.median('blocks') / match.rounds * 1e6:.3g} us a round"
+    return faster(f"{what}, {name}", _sizes(match), times, "blocks", "rounds", goal, each)
 
 
 def overhead(effort: Effort) -> Rows:
@@ -124,4 +136,4 @@ def _sizes(match: Match) -> dict[str, int]:
     return {"S": states, "A": actions, "H": steps, "K": match.rounds}
 
 
-CASES = {"tiny": tiny, "overhead": overhead, "long": long}
+CASES = {"tiny": tiny, "unknown": unknown, "overhead": overhead, "long": long}

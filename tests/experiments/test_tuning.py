@@ -123,8 +123,12 @@ def test_a_learner_is_tried_with_the_settings_that_it_has_and_the_rest_is_told()
         "o-reps": ("multiplier",),
     }
     (note,) = [note for note in spec.notes if "fewer" in note]
-    assert "'o-reps' has 3 of 9 (without limit)" in note
+    assert "'o-reps' has 3 of 9 (without limit), each on 6 seeds instead of 2" in note
     assert not list(spec_of().notes)
+    tries = [run for run in spec.first() if run.role is Role.TUNING]
+    counts = [sum(run.learner == label for run in tries) for label in ("ftpl-shared", "o-reps")]
+    assert counts[0] == counts[1] == 18
+    assert min(run.settings.seed for run in tries) > max(spec.seeds)
 
 
 def test_a_learner_may_have_a_grid_of_its_own_of_the_same_size() -> None:
@@ -239,8 +243,8 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, int]:
 def test_stages_are_stored_runs_of_growing_length(tmp_path: Path) -> None:
     played(tmp_path)
     made = frame(small(seeds=1, more=HALVED), Store(tmp_path), tries=True)
-    # Six candidates of FTPL, three of mirror descent; half of them stay, rounded up.
-    assert made[made["role"] == "tuning"]["id"].nunique() == (6 + 3 + 2) + (3 + 2)
+    # Six candidates of FTPL, three of mirror descent on twice the seeds; half of them stay, rounded up.
+    assert made[made["role"] == "tuning"]["id"].nunique() == (6 + 3 + 2) + 2 * (3 + 2)
 
 
 class Stopping(Executor):

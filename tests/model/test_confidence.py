@@ -234,19 +234,6 @@ def test_a_radius_of_ones_own_is_asked_and_a_subclass_keeps_its_fields() -> None
     assert Labelled(zeros, ones, None, TIGHT, label="mine").narrow(segment).label == "mine"
 
 
-def test_upper_bounds_that_do_not_reach_1_are_empty_too() -> None:
-    """No bound crosses another, yet the upper bounds add up to 0.46 + 0.46 + 0.05."""
-    lower, upper = np.zeros((2, 3, 1, 3)), np.ones((2, 3, 1, 3))
-    upper[0, 0, 0] = [0.46, 0.46, 1.0]
-    visits = np.zeros(lower.shape, dtype=np.int64)
-    visits[0, 0, 0] = [0, 1, 0]
-    box = BernsteinBox(lower, upper, visits, Radius(log_term=1.0, spread=0.0, offset=0.1))
-    narrowed = box.narrow(Segment(np.array([0, 0]), np.array([0, 0])))
-    assert narrowed.fallbacks == 1
-    assert_allclose(narrowed.lower[0, 0, 0], [0.45, 0.45, 0.0])
-    assert_allclose(narrowed.upper[0, 0, 0], [0.55, 0.55, 0.05])
-
-
 def test_the_budget_of_a_row_is_not_negative() -> None:
     bounds = np.full((2, 2, 1, 2), 0.5 + 4e-12)
     assert (BernsteinBox(bounds, bounds).rows.budget == 0.0).all()
@@ -302,17 +289,30 @@ def test_an_empty_intersection_starts_again_from_the_newest_interval_and_is_coun
     assert "2 fallbacks" in repr(again)
 
 
-def test_intervals_that_miss_each_other_only_in_their_sums_are_empty_too() -> None:
-    """No bound crosses another, yet the lower bounds add up to 0.4 + 0.4 + 0.22."""
-    lower, upper = np.zeros((2, 3, 1, 3)), np.ones((2, 3, 1, 3))
-    lower[0, 0, 0] = [0.4, 0.4, 0.0]
-    visits = np.zeros(lower.shape, dtype=np.int64)
-    visits[0, 0, 0] = [37, 36, 26]
-    box = BernsteinBox(lower, upper, visits, Radius(log_term=1.0, spread=0.0, offset=4.0))
-    narrowed = box.narrow(Segment(np.array([0, 1]), np.array([0, 0])))
+@pytest.mark.parametrize(
+    ("old_lower", "old_upper", "visits", "offset", "to", "lower", "upper"),
+    [
+        ([0.4, 0.4, 0.0], [1.0, 1.0, 1.0], [37, 36, 26], 4.0, 1, [0.33, 0.33, 0.22], [0.41, 0.41, 0.30]),
+        ([0.0, 0.0, 0.0], [0.46, 0.46, 1.0], [0, 1, 0], 0.1, 0, [0.45, 0.45, 0.0], [0.55, 0.55, 0.05]),
+    ],
+)
+def test_intervals_that_miss_each_other_only_in_their_sums_are_empty_too(
+    old_lower: list[float],
+    old_upper: list[float],
+    visits: list[int],
+    offset: float,
+    to: int,
+    lower: list[float],
+    upper: list[float],
+) -> None:
+    """No bound crosses another, yet lower bounds add up to 0.4 + 0.4 + 0.22, or upper ones to 0.46 + 0.46 + 0.05."""
+    lowest, highest, seen = np.zeros((2, 3, 1, 3)), np.ones((2, 3, 1, 3)), np.zeros((2, 3, 1, 3), dtype=np.int64)
+    lowest[0, 0, 0], highest[0, 0, 0], seen[0, 0, 0] = old_lower, old_upper, visits
+    box = BernsteinBox(lowest, highest, seen, Radius(log_term=1.0, spread=0.0, offset=offset))
+    narrowed = box.narrow(Segment(np.array([0, to]), np.array([0, 0])))
     assert narrowed.fallbacks == 1
-    assert_allclose(narrowed.lower[0, 0, 0], [0.33, 0.33, 0.22])
-    assert_allclose(narrowed.upper[0, 0, 0], [0.41, 0.41, 0.30])
+    assert_allclose(narrowed.lower[0, 0, 0], lower)
+    assert_allclose(narrowed.upper[0, 0, 0], upper)
 
 
 @pytest.mark.parametrize("states", [[], [0]])

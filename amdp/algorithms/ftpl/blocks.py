@@ -13,7 +13,7 @@ from amdp.algorithms.blocks import (
     BlockDynamics,
     BlockResult,
     empty_played,
-    is_compiled,
+    has_compiled_form,
     loaded_dynamics,
     narrows,
     part_of_block,
@@ -56,7 +56,7 @@ def ftpl_blocks(learner: Ftpl, domain: Domain) -> "FtplBlocks | None":
     Scaled trials over a sparse kernel have no compiled form: their bounds are found when they are first asked for.
     """
     planned = type(bind(learner.oracle, domain).oracle) is BackwardInduction and type(learner) is Ftpl
-    if not planned or not is_compiled(domain):
+    if not planned or not has_compiled_form(domain):
         return None
     kinds = FULL if type(learner.perturbation) in (Laplace, Exponential) else ()
     if type(learner.perturbation) is Laplace:

@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 
 from amdp.algorithms.base import PolicyStream, Trials
-from amdp.algorithms.blocks import BlockForm, is_compiled
+from amdp.algorithms.blocks import BlockForm, has_compiled_form
 from amdp.algorithms.bounds import FtplBound, ftpl_bound, require_delay, require_episodes, require_rounds
 from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
@@ -88,7 +88,7 @@ class PerturbedLeader:
     @cached_property
     def _compiled(self) -> CompiledTrials | None:
         dynamics = self.domain.dynamics
-        if not self.is_compiled or not isinstance(dynamics, CompiledDynamics) or not is_compiled(self.domain):
+        if not self.is_compiled or not isinstance(dynamics, CompiledDynamics) or not has_compiled_form(self.domain):
             return None
         return CompiledTrials(dynamics, self.domain.initial, self.domain.reached, *self._perturbed)
 
@@ -182,7 +182,7 @@ class Ftpl:
         return replace(distribution, total=learned(self.estimator, distribution.total, feedback, distribution))
 
     def block_form(self, domain: Domain) -> BlockForm[PerturbedLeader] | None:
-        """Its compiled form."""
+        """How it plays blocks of rounds in machine code; None where it plays them one by one."""
         from amdp.algorithms.ftpl.blocks import ftpl_blocks
 
         return ftpl_blocks(self, domain)

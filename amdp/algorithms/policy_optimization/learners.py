@@ -22,7 +22,7 @@ from amdp.algorithms.blocks import (
     BlockDynamics,
     BlockResult,
     empty_played,
-    is_compiled,
+    has_compiled_form,
     loaded_dynamics,
     saved_dynamics,
     waiting,
@@ -292,7 +292,7 @@ class PolicyOptimization:
         """
         if type(self) is not PolicyOptimization or self.refresh not in (every_round, when_doubled):
             return None
-        if not isinstance(domain, MarkovPolicies) or not is_compiled(domain):
+        if not isinstance(domain, MarkovPolicies) or not has_compiled_form(domain):
             return None
         evaluates = type(self.critic) is Evaluation and type(self.estimator) in COMPILED
         has_bonus = type(self.critic) is DilatedBonus and self.critic.bonus == 1.0
