@@ -53,6 +53,12 @@ class Row:
     reference: str
     printed: bool = True  # whether it stands in the paper's Table 1
 
+    @property
+    def heading(self) -> str:
+        """What it has in common with the rows beside which it is shown."""
+        text = f"{self.setting}; transitions {self.transitions}; {self.feedback} feedback"
+        return text[0].upper() + text[1:]
+
     def refusal(self, domain: Domain) -> str | None:
         """Why the learner would not play there; None: it would. Its own recipe is asked, so that the two agree."""
         try:

@@ -15,18 +15,20 @@ from amdp.experiments.progress import watcher
 from amdp.experiments.runner import Outcome, run
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
+from amdp.report.ladder_figure import ladder_figure
 from amdp.report.rates import LadderFit, fit_ladders
-from amdp.report.tables import interval
+from amdp.report.tables import interval, number
 
-WIDE = 110  # characters of a line that holds all columns
-REST = ("proved", "seconds a round", "plans a round")
-# In a terminal, in a narrow one without the last two; and on a page.
+WIDE = 120  # characters of a line that holds all columns
+REST = ("proved", "share of uniform", "seconds a round", "plans a round")
+# In a terminal, in a narrow one without the last three; and on a page.
 COLUMNS = ("learner, game", "up to", "final regret\nmean [95 % interval]", "exponent\n[95 % interval]", *REST)
 HEADS = ("what", "up to", "final regret, mean and 95 % interval", "exponent", *REST)
 MEANING = (  # the explanation of the table on pages
     "Every game is tuned for its own size as theory says. The exponent is that of a power law through the mean final",
-    "regrets, with a 95 % interval over seeds, none below 4 of them; it covers the noise of seeds, not a",
-    "lack of fit. `proved` is the exponent of the whole bound over the same sizes. The worlds are small, the adversary",
+    "regrets of the last decade of sizes, with a 95 % interval over seeds, none below 4 of them; it covers the noise",
+    "of seeds, not a lack of fit. `proved` is the exponent of the whole bound over the same sizes. `share of uniform`",
+    "is the final regret divided by that of uniform play: 1 if nothing is learned. The worlds are small, the adversary",
     "is benign: its losses are independent zeros and ones with a fixed mean, and such losses allow exponents below the",
     "proved ones, which are for worst cases. Exponents above them come from sizes too small for the asymptotics.",
     "`seconds a round` and `plans a round`, questions to a planning oracle, are those of the largest game.",
@@ -39,10 +41,13 @@ def play_ladders(
     out: Path,
     workers: int | None,
     page: Path | None,
-    text: Callable[[list[LadderFit]], str],
+    text: Callable[[list[LadderFit], str], str],
     as_json: bool,
 ) -> None:
-    """Play the runs that are missing, fit exponents to all, print them, and write their `text` to the page."""
+    """Play the runs that are missing, fit exponents to all, print them, and write their `text` to the page.
+
+    The text gets the fits, and the place of the figure that is written beside the page.
+    """
     with clear_errors(), Store(out) as store:
         _require_place(page)
         with interruptible() as stop:
@@ -53,7 +58,8 @@ def play_ladders(
         else:
             _show(spec.title, fits)
         if page:
-            _write(page, text(fits), outcome)
+            figure = Path("figures", f"{page.stem}.svg")
+            _write(page, text(fits, figure.as_posix()), page.parent / figure, fits, outcome)
     leave(interrupted=outcome.interrupted, failed=bool(outcome.failed))
 
 
@@ -67,12 +73,14 @@ def _require_place(page: Path | None) -> None:
         raise InvalidInput(f"--page {page}: there is no folder {page.absolute().parent}; make it first")
 
 
-def _write(page: Path, text: str, outcome: Outcome) -> None:
-    """Write the page if all runs were played: a page of some of them would look complete."""
+def _write(page: Path, text: str, figure: Path, fits: list[LadderFit], outcome: Outcome) -> None:
+    """Write the page and its figure if all runs were played: a page of some of them would look complete."""
     if outcome.interrupted or not outcome.complete:
         complain(f"interrupted: {page} is left as it was")
         return
     try:
+        figure.parent.mkdir(exist_ok=True)
+        figure.write_bytes(ladder_figure(fits))
         page.write_text(text, encoding="utf-8")
     except OSError as problem:
         raise InvalidInput(f"{page} cannot be written: {problem}") from problem
@@ -80,7 +88,7 @@ def _write(page: Path, text: str, outcome: Outcome) -> None:
 
 def _show(title: str, fits: Sequence[LadderFit]) -> None:
     screen = Screen()
-    columns = COLUMNS if screen.width >= WIDE else COLUMNS[:-2]
+    columns = COLUMNS if screen.width >= WIDE else COLUMNS[:-3]
     shown = Table(*(Column(head, no_wrap="[" in head) for head in columns), title=title)
     for fit in fits:
         shown.add_row(*cells(fit)[: len(columns)])
@@ -91,14 +99,14 @@ def cells(fit: LadderFit) -> tuple[str, ...]:
     """The cells of a fit in the table."""
     proved = "" if fit.ladder.proved is None else f"{fit.ladder.proved:.2f}"
     if not len(fit.rungs):
-        return (_what(fit), "0", "no run ended well", "", proved, "", "")
-    size = fit.ladder.along.removeprefix("instance.")
+        return (_what(fit), "0", "no run ended well", "", proved, "", "", "")
     return (
         _what(fit),
-        f"{size} {fit.rungs[-1]:.0f}",
+        f"{fit.ladder.size} {fit.rungs[-1]:.0f}",
         interval(fit.last),
         interval(fit.exponent),
         proved,
+        number(float(fit.shares[-1])),
         f"{fit.seconds[-1]:.1e}",
         f"{fit.calls[-1]:.3g}",
     )
@@ -107,19 +115,20 @@ def cells(fit: LadderFit) -> tuple[str, ...]:
 def _what(fit: LadderFit) -> str:
     """The name of the ladder, and how many of its runs are missing."""
     if not fit.missing:
-        return fit.ladder.name
+        return fit.name
     runs = "1 run" if fit.missing == 1 else f"{fit.missing} runs"
     nowhere = ", none at " + ", ".join(map(str, fit.empty)) if fit.empty else ""
-    return f"{fit.ladder.name} ({runs} missing{nowhere})"
+    return f"{fit.name} ({runs} missing{nowhere})"
 
 
 def plain(fit: LadderFit) -> dict[str, Any]:
     """The fit as JSON; keys of files that programs read."""
     return {
-        "name": fit.ladder.name,
+        "name": fit.name,
         "along": fit.ladder.along,
         "rungs": fit.rungs.tolist(),
         "regret": fit.regret.tolist(),
+        "share_of_uniform": [_number(share) for share in fit.shares],
         "exponent": [_number(part) for part in fit.exponent],
         "proved": fit.ladder.proved,
         "seconds_a_round": fit.seconds.tolist(),

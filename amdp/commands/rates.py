@@ -35,16 +35,18 @@ def rates(
         flag, sizes = (" --long", LONG) if long else (" --trial", TRIAL) if trial else ("", SHORT)
         rungs = ladders(sizes)
         spec = spec_of("Rates", rungs, sizes.seeds)
-    play_ladders(spec, rungs, out, workers, page, lambda fits: _page(fits, flag), as_json)
+    play_ladders(spec, rungs, out, workers, page, lambda fits, figure: _page(fits, figure, flag), as_json)
 
 
-def _page(fits: list[LadderFit], flag: str) -> str:
+def _page(fits: list[LadderFit], figure: str, flag: str) -> str:
     lines = [
         "# Rates and costs, measured",
         "",
         f"Written by `amdp rates{flag} --out DIR --page docs/rates.md`; do not edit.",
         "",
         *MEANING,
+        "",
+        f"![The regret of every ladder as a share of that of uniform play, against its size]({figure})",
         "",
         *markdown(HEADS, [cells(fit) for fit in fits]),
         "",

@@ -37,6 +37,10 @@ def table(
     all_rows: Annotated[
         bool, typer.Option("--all", help="Add rows of related work that the paper's table does not have.")
     ] = False,
+    tuned: Annotated[
+        bool,
+        typer.Option("--tuned", help="With --run: also at the best of five multiples of theory's rate, tried first."),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Print the paper's Table 1; with --run, play its rows and put measured rates beside the proved ones.
@@ -48,15 +52,15 @@ def table(
     rows = [row for row in TABLE if row.printed or all_rows]
     with clear_errors():
         if not played:
-            _refuse_unused({"--out": out, "--quick": quick, "--workers": workers, "--page": page})
+            _refuse_unused({"--out": out, "--quick": quick, "--tuned": tuned, "--workers": workers, "--page": page})
             _show_rows(rows, as_json)
             return
         if out is None:
             raise InvalidInput("--run needs a folder for the runs: --out DIR")
         rungs = ladders(quick, rows)
-        spec = spec_of("Table 1, played", rungs, QUICK_SEEDS if quick else SEEDS)
-    flags = (" --all" if all_rows else "") + (" --quick" if quick else "")
-    play_ladders(spec, rungs, out, workers, page, lambda fits: _page(rows, fits, flags), as_json)
+        spec = spec_of("Table 1, played", rungs, QUICK_SEEDS if quick else SEEDS, tuned)
+    flags = "".join(f" --{flag}" for flag, is_set in (("all", all_rows), ("tuned", tuned), ("quick", quick)) if is_set)
+    play_ladders(spec, rungs, out, workers, page, lambda fits, figure: _page(rows, fits, figure, flags), as_json)
 
 
 def _refuse_unused(options: dict[str, object]) -> None:
@@ -71,15 +75,10 @@ def _show_rows(rows: list[Row], as_json: bool) -> None:
         print_json([asdict(row) for row in rows])
         return
     ordered = sorted(rows, key=lambda row: row.setting == STREAM)  # episodes first, else as the paper has them
-    listing.show(listing.by_heading((_heading(row), _entry(row)) for row in ordered), whole=False, hint=LETTERS)
+    listing.show(listing.by_heading((row.heading, _entry(row)) for row in ordered), whole=False, hint=LETTERS)
     screen = Screen()
     for bound in LOWER_BOUNDS:
         screen.print(f"no learner beats {_lower(bound)}")
-
-
-def _heading(row: Row) -> str:
-    text = f"{row.setting}; transitions {row.transitions}; {row.feedback} feedback"
-    return text[0].upper() + text[1:]
 
 
 def _entry(row: Row) -> Entry:
@@ -104,7 +103,7 @@ def _cells(row: Row) -> tuple[str, ...]:
     )
 
 
-def _page(rows: list[Row], fits: list[LadderFit], flags: str) -> str:
+def _page(rows: list[Row], fits: list[LadderFit], figure: str, flags: str) -> str:
     """The rows as the paper states them, and as they were measured."""
     heads = (*COLUMNS, "operations a round", "setting", "code")
     which = "the rows of the paper's table and its related work" if len(rows) == len(TABLE) else "the paper's rows only"
@@ -126,6 +125,8 @@ def _page(rows: list[Row], fits: list[LadderFit], flags: str) -> str:
         "",
         "The regret of games of growing length.",
         *MEANING,
+        "",
+        f"![The regret of every row as a share of that of uniform play, against the length of the game]({figure})",
         "",
         *markdown(HEADS, [cells(fit) for fit in fits]),
     ]

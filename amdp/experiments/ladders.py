@@ -10,6 +10,7 @@ from amdp.arrays import Floats
 from amdp.experiments.spec import Spec
 
 CHECKPOINTS = 2  # only the last one counts
+TUNE = {"multipliers": [1, 4, 16, 64, 256], "seeds": 2, "rounds": 10_000}  # of rates, tried in each game
 UNKNOWN = {"unknown": True, "radius": "jin-2020", "radius_scale": 0.1}  # of games: the learner must find out
 
 
@@ -26,6 +27,7 @@ class Ladder:
     game: Mapping[str, Any] = field(repr=False)
     learner: Mapping[str, Any] = field(repr=False)
     proved: float | None = None  # the exponent of the whole bound over the rungs
+    heading: str = ""  # of the panel of a figure in which it is drawn; the size that grows if it is empty
 
     def at(self, rung: int) -> dict[str, Any]:
         """The game of a rung, as a table of a spec."""
@@ -38,6 +40,11 @@ class Ladder:
         inner[key] = f"fixed:{rung}" if key == "delay" else rung
         return game
 
+    @property
+    def size(self) -> str:
+        """The name of the size that grows."""
+        return self.along.removeprefix("instance.")
+
     def label(self, rung: int) -> str:
         """The label of the game of a rung; ladders that share a game share its label."""
         return _words(self.at(rung))
@@ -48,8 +55,8 @@ class Ladder:
         return _words(self.learner)
 
 
-def spec_of(title: str, ladders: Sequence[Ladder], seeds: int) -> Spec:
-    """All rungs of all ladders as one spec."""
+def spec_of(title: str, ladders: Sequence[Ladder], seeds: int, tuned: bool = False) -> Spec:
+    """All rungs of all ladders as one spec, with uniform play beside them; `tuned`: also at the best rate of a grid."""
     learners = {ladder.player: ladder.learner for ladder in ladders}
     games = {ladder.label(rung): ladder.at(rung) for ladder in ladders for rung in ladder.rungs}
     players: dict[str, dict[str, None]] = {label: {} for label in games}  # in the order of the ladders
@@ -61,9 +68,9 @@ def spec_of(title: str, ladders: Sequence[Ladder], seeds: int) -> Spec:
             "title": title,
             "seeds": seeds,
             "checkpoints": CHECKPOINTS,
-            "baseline": False,  # exponents are fitted, nobody is compared
             "learners": [{"label": label, **learner} for label, learner in learners.items()],
             "games": [{"label": label, "learners": list(players[label]), **game} for label, game in games.items()],
+            **({"tune": TUNE} if tuned else {}),
         }
     )
 

@@ -39,4 +39,4 @@ def _ladder(row: Row, quick: bool) -> Ladder:
         game["delay"] = DELAY
     along, short = ("steps", QUICK_STEPS) if stream else ("episodes", QUICK_EPISODES)
     rungs = short if quick else SHORTER.get(row.learner, LENGTHS)
-    return Ladder(row.name, along, rungs, game, {"name": row.learner}, row.exponent)
+    return Ladder(row.name, along, rungs, game, {"name": row.learner}, row.exponent, row.heading)

@@ -2,7 +2,7 @@
 
 `results.py` groups the runs, `statistics.py` summarizes seeds, `figures.py` draws (with what figures share in
 `drawing.py`), `tables.py` counts, `summary.py` says who is best, `markup.py` and `page.py` write; `rates.py` fits
-exponents along ladders of games.
+exponents along ladders of games, and `ladder_figure.py` draws them.
 
 A new figure is a function in `figures.py` and an entry of its `KINDS`; a new table of a game is a function in
 `tables.py` that `of_contest` yields; a new statistic of seeds is a `Band`.

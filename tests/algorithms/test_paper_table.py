@@ -69,8 +69,9 @@ WRONG: dict[str, tuple[Domain, str]] = {
 @pytest.mark.parametrize("ladder", ladders(quick=True), ids=lambda ladder: ladder.name)
 def test_every_row_plays_its_standard_game(ladder: Ladder) -> None:
     shorter = Ladder(ladder.name, ladder.along, (60,), ladder.game, ladder.learner)
-    [planned] = spec_of("one", [shorter], 1).first()
-    record = execute(planned.settings)
+    played, *_ = spec_of("one", [shorter], 1).first()  # then uniform play
+    record = execute(played.settings)
+    assert record.settings.learner.name == ladder.learner["name"]
     assert record.failure is None
     assert record.curve is not None
     assert record.curve.paid[-1] > 0.0
@@ -184,6 +185,8 @@ def test_only_the_rows_that_are_asked_for_are_played(
     written = page.read_text(encoding="utf-8")
     assert ("paper's rows only" in written) == (not flags)
     assert ("Dilated bonuses" in written) == bool(flags)
+    assert "(figures/table.svg)" in written
+    assert b"<svg" in (tmp_path / "figures" / "table.svg").read_bytes()
 
 
 def test_missing_runs_are_shown_and_an_interrupted_page_is_not_written(

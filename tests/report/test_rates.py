@@ -8,7 +8,9 @@ import pytest
 from amdp.experiments.ladders import Ladder, slope, spec_of
 from amdp.experiments.record import Curve, Failure, Record
 from amdp.experiments.settings import RunSettings
+from amdp.experiments.spec import Role
 from amdp.experiments.storage import Store
+from amdp.report.ladder_figure import ladder_figure
 from amdp.report.rates import fit_ladders
 
 GAME = {"instance": {"name": "tiny", "n_states": 2}, "losses": "bernoulli"}
@@ -27,8 +29,10 @@ def record(settings: RunSettings, regret: float, seconds: float) -> Record:
 
 def test_all_rungs_become_one_spec() -> None:
     spec = spec_of("ladders", [BY_LENGTH, BY_STATES, BY_DELAY], seeds=2)
-    planned = spec.first()
+    planned = [run for run in spec.first() if run.role is Role.THEORY]
     assert len(planned) == (3 + 2 + 2) * 2 - 2  # 20 episodes with 2 states stand on two ladders
+    games = {run.game for run in planned}
+    assert {run.game for run in spec.first() if run.role is Role.BASELINE} == games
     assert {one.settings.game.episodes for one in planned} == {10, 20, 40}
     assert {one.settings.game.instance.settings["n_states"] for one in planned} == {2, 4}
     assert {one.settings.game.delay for one in planned} == {"none", "fixed:1", "fixed:3"}
@@ -97,3 +101,32 @@ def test_slopes_need_positive_points() -> None:
     assert slope(np.array([1.0, 2.0, 4.0]), np.array([1.0, 4.0, 16.0])) == pytest.approx(2.0)
     assert np.isnan(slope(np.array([1.0, 2.0]), np.array([1.0, 0.0])))
     assert np.isnan(slope(np.array([1.0]), np.array([1.0])))
+
+
+def test_the_exponent_is_that_of_the_last_decade_and_shares_are_of_uniform_play(tmp_path: Path) -> None:
+    long = Ladder("long", "episodes", (10, 100, 400, 1000), GAME, {"name": "o-reps"})
+    spec = spec_of("ladders", [long], seeds=4)
+    with Store(tmp_path) as store:
+        store.prepare(spec.text)
+        for one in spec.first():
+            n = one.settings.game.length
+            learned = 1000.0 if n == 10 else n**0.5  # the first rung lies off the line
+            store.write(record(one.settings, 2.0 * n if one.role is Role.BASELINE else learned, 1.0))
+        [found] = fit_ladders(spec, store, [long])
+    assert found.exponent.value[0] == pytest.approx(0.5)
+    assert found.shares == pytest.approx([50.0, 0.05, 0.025, 1000**0.5 / 2000])
+
+
+def test_a_tuned_learner_has_a_fit_of_its_own(tmp_path: Path) -> None:
+    alone = Ladder("alone", "episodes", (10, 20), GAME, {"name": "soft-leader"})  # it tunes itself
+    spec = spec_of("ladders", [BY_LENGTH, alone], seeds=2, tuned=True)
+    with Store(tmp_path) as store:
+        store.prepare(spec.text)
+        for batch in spec.plan(store.final_paid):
+            for one in batch:
+                multiplier = one.settings.learner.multiplier
+                store.write(record(one.settings, one.settings.game.length * (1.0 if multiplier == 4 else 2.0), 1.0))
+        fits = fit_ladders(spec, store, [BY_LENGTH, alone])
+    assert [fit.name for fit in fits] == ["by length", "by length, tuned", "alone"]
+    assert [fit.regret[-1] for fit in fits] == [80.0, 40.0, 40.0]
+    assert b"by length, tuned" in ladder_figure(fits)
