@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from io import BytesIO
+from textwrap import fill
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 SIZE = SIZES["page"]
 ABREAST = 2  # panels
 HEIGHT = 2.9  # inches of a panel
+LETTERS = 42  # of a line of its heading
 DECADES = 3  # below 1, as far as a panel shows shares
 
 
@@ -47,7 +49,7 @@ def _draw(axes: "Axes", heading: str, fits: Sequence[LadderFit]) -> None:
     axes.axhline(1.0, color=GRAY, linewidth=0.8)
     low = min((float(np.nanmin(fit.shares)) for fit in fits if np.isfinite(fit.shares).any()), default=1.0)
     axes.set(xscale="log", yscale="log", ylim=(max(low, 10.0**-DECADES) / 2.0, 2.0), xlabel=fits[0].ladder.size)
-    axes.set_title(heading, fontsize=SIZE.small)
-    axes.set_ylabel("share of uniform play's regret")
+    axes.set_title(fill(heading, LETTERS), fontsize=SIZE.small)
+    axes.set_ylabel("share of uniform play's regret", fontsize=SIZE.small)
     axes.legend(frameon=False, fontsize=5.5, handlelength=2.6, labelspacing=0.2, loc="lower left")
     plain_logarithms(axes)
