@@ -101,7 +101,7 @@ def show(title: str, rows: Sequence[Row], console: Console) -> None:
     for heading, justify in _COLUMNS:
         table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
     for row in rows:
-        table.add_row(*_cells(row))
+        table.add_row(*(_COLORS.get(cell, escape(cell)) for cell in cells(row)))
     console.print(table)
 
 
@@ -143,21 +143,28 @@ _COLUMNS = (
     ("note", "left"),
 )
 _WORDS = {"theirs / ours": "faster", "ours / theirs": "as much"}
-_MARKS = {True: "[green]yes[/]", False: "[red]no[/]", None: ""}
+_WHETHER_MET = {True: "yes", False: "no", None: ""}
+_COLORS = {"yes": "[green]yes[/]", "no": "[red]no[/]"}
 
 
-def _cells(row: Row) -> list[str]:
+def plain_headings() -> list[str]:
+    """The headings of the columns."""
+    return [heading for heading, _ in _COLUMNS]
+
+
+def cells(row: Row) -> list[str]:
+    """The cells of a row."""
     return [
-        escape(row.name),
+        row.name,
         " ".join(f"{letter}={size}" for letter, size in row.sizes.items()),
-        escape(row.peer),
+        row.peer,
         amount(row.ours, row.unit),
         amount(row.theirs, row.unit),
         "" if row.ratio is None else f"{row.ratio:.3g}x {_WORDS[row.ratio_of]}",
         "" if row.spread is None else "{:.3g}-{:.3g}".format(*row.spread),
         str(row.goal or ""),
-        _MARKS[row.met],
-        escape(row.note),
+        _WHETHER_MET[row.met],
+        row.note,
     ]
 
 

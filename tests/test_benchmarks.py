@@ -98,6 +98,19 @@ def test_the_command_prints_a_table_and_writes_the_rows(tmp_path: Path, capsys: 
     assert len(json.loads(file.read_text())["rows"]) == 4
 
 
+def test_a_table_is_put_in_its_place_on_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "speed.md"
+    page.write_text("before\n<!-- figures of oracles -->\nold\n<!-- end of figures -->\nafter\n")
+    assert main(["oracles", "--quick", "--only", "visits", "--page", str(page)]) == 0
+    written = page.read_text()
+    assert written.startswith("before\n<!-- figures of oracles -->\n`python -m benchmarks oracles --only visits`")
+    assert written.endswith("|\n<!-- end of figures -->\nafter\n")
+    assert "old" not in written
+    assert "| greatest visits, one pair |" in written
+    with pytest.raises(SystemExit, match="no place for these figures"):
+        main(["ftpl", "--page", str(page)])
+
+
 def test_an_unknown_case_is_refused_with_the_known_ones() -> None:
     with pytest.raises(SystemExit, match=r"no case speed in oracles; cases: .*hot-lp"):
         main(["oracles", "--only", "speed"])
