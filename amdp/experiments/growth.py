@@ -96,13 +96,17 @@ def _streams(sizes: Sizes) -> list[Ladder]:
 
 
 def _shapes(sizes: Sizes) -> list[Ladder]:
-    """Horizon, states and actions of random worlds, beside the powers in the bounds for known transitions."""
-    powers = {"n_steps": (1.5, 1.0), "n_states": (0.5, 0.5), "n_actions": (0.5, 0.5)}
+    """Horizon, states and actions of random worlds, beside the powers in the bounds for known transitions.
+
+    A random world with more actions has better ones too, so that uniform play loses more to the best policy; with more
+    copies of the same actions there is more to learn about, and nothing else changes.
+    """
+    powers = {"n_steps": (1.5, 1.0), "n_states": (0.5, 0.5), "n_actions": (0.5, 0.5), "copies": (0.5, 0.5)}
     return [
         Ladder(
             f"{name}, {size}",
             f"instance.{size}",
-            sizes.actions if size == "n_actions" else sizes.shapes,
+            sizes.actions if size in ("n_actions", "copies") else sizes.shapes,
             _game(EPISODIC["random"], episodes=sizes.fixed),
             {"name": learner},
             proved,

@@ -1,7 +1,5 @@
 """Random worlds: dense, sparse, layered, and communicating for an infinite horizon; the same seed, the same world."""
 
-from dataclasses import replace
-
 import numpy as np
 import scipy
 from numpy.typing import NDArray
@@ -27,10 +25,22 @@ WAIT = 0
 
 
 def tiny(
-    n_steps: int = 3, n_states: int = 3, n_actions: int = 2, seed: Seed = USUAL_SEED, concentration: float = 1.0
+    n_steps: int = 3,
+    n_states: int = 3,
+    n_actions: int = 2,
+    seed: Seed = USUAL_SEED,
+    concentration: float = 1.0,
+    copies: int = 1,
 ) -> Instance:
-    """A `random_dense` world that is small enough to check by hand."""
-    return replace(random_dense(n_steps, n_states, n_actions, seed, concentration), name="tiny")
+    """A `random_dense` world that is small enough to check by hand.
+
+    Each of the `n_actions` actions is there `copies` times: more actions to learn about, in a world that stays the
+    same.
+    """
+    require_counts(copies=copies)
+    world = random_dense(n_steps, n_states, n_actions, seed, concentration)
+    p, costs = (np.repeat(array, copies, axis=2) for array in (world.kernel.dense().p, world.costs))
+    return Instance("tiny", Kernel(p), costs)
 
 
 def random_dense(

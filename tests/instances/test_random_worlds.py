@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import amdp
 from amdp.errors import InvalidInput
-from amdp.instances import Instance, random_dense, random_layered, random_sparse
+from amdp.instances import Instance, random_dense, random_layered, random_sparse, tiny
 from amdp.model.transitions import SparseKernel
 
 
@@ -21,6 +22,18 @@ def test_concentration_moves_rows_from_one_state_to_all() -> None:
     assert largest[0] > 0.9
     assert 0.1 < largest[1] < 0.3
     assert largest[2] < 0.08
+
+
+def test_copies_of_actions_leave_the_world_as_it_is() -> None:
+    plain, copied = tiny(3, 4, 2), tiny(3, 4, 2, copies=3)
+    assert copied.shape == (3, 4, 6)
+    least, least_copied = (amdp.plan("dp", world, world.costs).objective for world in (plain, copied))
+    assert least_copied == pytest.approx(least)
+    uniform, uniform_copied = (
+        (amdp.occupancy(world.kernel, np.full((1, *world.shape), 1.0 / world.shape[2]))[0] * world.costs).sum()
+        for world in (plain, copied)
+    )
+    assert uniform_copied == pytest.approx(uniform)
 
 
 def test_dense_dynamics_differ_between_steps() -> None:
