@@ -1,9 +1,13 @@
 """Programs in cvxpy over a polytope, and solvers that Ctrl-C stops: cvxpy's own return before only when they are done.
 
+Any solver that cvxpy finds can be named; only HiGHS and Clarabel are stopped by Ctrl-C.
 Import this only where cvxpy is asked for: it takes half a second.
 """
 
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Mapping
+from copy import deepcopy
+from functools import cache
 from math import inf
 from threading import Event
 from typing import Any
@@ -19,9 +23,12 @@ from cvxpy.reductions.solvers.conic_solvers.conic_solver import ConicSolver, dim
 from cvxpy.reductions.solvers.conic_solvers.highs_conif import HIGHS
 
 from amdp.arrays import Bools
-from amdp.oracles.highs import linear_model, run, stoppable
+from amdp.errors import InvalidInput
+from amdp.oracles.highs import configured, linear_model, require_options, run, stoppable
 from amdp.oracles.interrupts import interruptible
 from amdp.oracles.polytope import Polytope
+from amdp.oracles.solver_options import NO_OPTIONS, SolverOptions
+from amdp.text import suggestion
 
 
 class _Highs(HIGHS):  # type: ignore[misc]
@@ -39,9 +46,7 @@ class _Highs(HIGHS):  # type: ignore[misc]
         free = np.full(len(data[names.C]), highspy.kHighsInf)
         lower, upper = data.get(names.LOWER_BOUNDS), data.get(names.UPPER_BOUNDS)
         bounds = -free if lower is None else lower, free if upper is None else upper
-        highs = highspy.Highs()
-        for option, value in (solver_opts | {"output_flag": verbose, "threads": 1}).items():
-            highs.setOptionValue(option, value)
+        highs = configured(solver_opts | {"threads": 1, "output_flag": verbose})
         highs.passModel(linear_model(data[names.A].tocsc(), data[names.C], row_lower, rows, *bounds))
         run(highs, 1, stoppable(highs))
         result = {
@@ -83,6 +88,35 @@ Spelling = tuple[str, dict[str, Any]]
 _STOPPABLE: dict[str, Callable[[], Any]] = {"HIGHS": _Highs, "CLARABEL": _Clarabel}
 
 
+def require_solver(solver: str, options: SolverOptions) -> None:
+    """Refuse a solver that cvxpy does not find, and options that it does not know."""
+    here = cvxpy.installed_solvers()
+    if solver not in here:
+        is_known = solver in cvxpy.settings.SOLVERS
+        reason = "cvxpy knows it but does not find it on this machine" if is_known else "cvxpy does not know it"
+        near = "" if is_known else suggestion(solver, cvxpy.settings.SOLVERS)
+        raise InvalidInput(f"{solver!r}; {reason}; {near}here are: {', '.join(here)}", "solver")
+    if solver == "OSQP" and "pulp" in sys.modules:  # osqp 1.1.3 after PuLP 3.3.2: a segmentation fault at its first use
+        raise InvalidInput("'OSQP'; it crashes Python after PuLP, which is loaded; use a process without", "solver")
+    if solver == "HIGHS":
+        require_options(options)
+    else:
+        options.require_free({"verbose": "log", "solver": "solver"})
+        _try_out(solver, options)
+
+
+@cache
+def _try_out(solver: str, options: SolverOptions) -> None:
+    """Solve a program of one variable: whether a solver knows an option is found out in no other way."""
+    x = cvxpy.Variable(nonneg=True)
+    try:
+        with catch_warnings():
+            simplefilter("error", scipy.optimize.OptimizeWarning)  # SciPy only warns of options that it does not know
+            cvxpy.Problem(cvxpy.Minimize(x), [x >= 1]).solve(solver=solver, **deepcopy(dict(options)))
+    except (Exception, scipy.optimize.OptimizeWarning) as problem:  # whatever cvxpy and its solvers raise
+        raise InvalidInput(f"{options!r}; {solver} refuses it: {problem}", "options") from problem
+
+
 def constraints(x: Any, rows: Polytope, matrix: Any, used: Bools) -> list[Any]:
     """The used rows of a polytope for a variable `x`, with the columns of `matrix` (CSR); first the equations."""
     equal = used & (rows.row_lower == rows.row_upper)
@@ -98,17 +132,26 @@ def constraints(x: Any, rows: Polytope, matrix: Any, used: Bools) -> list[Any]:
 class Program:
     """A cvxpy problem that is solved again and again with other parameters.
 
-    `spelling` is how each solver spells a time limit, and the options of its accuracy.
+    `spelling` is how the solver spells a time limit, and the options of its accuracy; `options` are more of them.
     """
 
     def __init__(
-        self, objective: Any, constraints: list[Any], solver: str, seconds: float, spelling: dict[str, Spelling]
+        self,
+        objective: Any,
+        constraints: list[Any],
+        solver: str,
+        seconds: float,
+        spelling: Spelling,
+        options: Mapping[str, Any] = NO_OPTIONS,
+        log: bool = False,
     ) -> None:
         self.name = f"cvxpy {cvxpy.__version__} with {solver}"
-        time_limit, options = spelling[solver]
+        time_limit, accuracy = spelling
         self.problem = cvxpy.Problem(cvxpy.Minimize(objective), constraints)
         self._solver = _STOPPABLE[solver]() if solver in _STOPPABLE else solver
-        self._options = options | ({time_limit: seconds} if seconds < inf else {})
+        self._options = {**accuracy, **options, "verbose": log}
+        if seconds < inf:
+            self._options[time_limit] = seconds
 
     @property
     def iterations(self) -> int:
@@ -120,7 +163,7 @@ class Program:
         try:
             with catch_warnings():
                 simplefilter("ignore", UserWarning)  # "may be inaccurate": what is done with the answer finds out
-                self.problem.solve(solver=self._solver, **self._options)
+                self.problem.solve(solver=self._solver, **deepcopy(self._options))  # cvxpy may write into them
         except Exception as problem:  # whatever cvxpy and its solvers raise
             return f"{type(problem).__name__}: {problem}"
         return ""

@@ -1,5 +1,6 @@
 """HiGHS as the oracles use it: models from arrays, solves that Ctrl-C stops, one scheduler for the whole process."""
 
+from collections.abc import Mapping
 from threading import Event, Lock
 from time import sleep
 from typing import Any
@@ -10,6 +11,8 @@ import numpy as np
 
 from amdp.arrays import Floats
 from amdp.oracles.interrupts import POLL_SECONDS, interruptible
+from amdp.oracles.solver_options import SolverOptions, refused
+from amdp.text import suggestion
 
 ACCURACY = {  # of the linear programs
     "primal_feasibility_tolerance": 1e-10,
@@ -33,6 +36,33 @@ def linear_model(
     model.a_matrix_.index_ = matrix.indices
     model.a_matrix_.value_ = matrix.data
     return model
+
+
+# Options of HiGHS for which the oracles have settings.
+SETTINGS = {"threads": "threads", "time_limit": "seconds", "output_flag": "log", "log_to_console": "log"}
+
+
+def configured(options: Mapping[str, Any]) -> Any:
+    """A HiGHS with these options, or `InvalidInput` with the first that it does not know or whose value it refuses."""
+    highs = highspy.Highs()
+    highs.setOptionValue("output_flag", False)  # it would print why it refuses
+    for name, value in options.items():
+        status, usual = highs.getOptionValue(name)
+        if status != highspy.HighsStatus.kOk:
+            raise refused(name, value, f"HiGHS has no such option; {suggestion(name, _known())}".rstrip("; "))
+        if highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+            raise refused(name, value, f"HiGHS refuses this value; by itself it takes {usual!r}")
+    return highs
+
+
+def _known() -> list[str]:
+    return [name for name in dir(highspy.HighsOptions) if not name.startswith("_")]
+
+
+def require_options(options: SolverOptions) -> None:
+    """Refuse options that HiGHS does not know, or for which the oracles have settings."""
+    options.require_free(SETTINGS)
+    configured(options)
 
 
 def stoppable(highs: Any) -> Event:

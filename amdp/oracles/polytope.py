@@ -19,6 +19,7 @@ from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
+from amdp.oracles.model_files import Block, grid, listed
 
 # Narrower than this, the two rows that hold a flow contradict each other within the tolerances of the solvers. What the
 # flow could differ by is below the accuracy of any answer; policies are judged by a sweep over the box as it is.
@@ -35,6 +36,8 @@ class Polytope:
     matrix: Any  # CSC
     row_lower: Floats
     row_upper: Floats
+    column_blocks: tuple[Block, ...]
+    row_blocks: tuple[Block, ...]
 
     @property
     def n_pairs(self) -> int:
@@ -98,7 +101,9 @@ def _kernel_rows(kernel: SingleKernel, domain: MarkovPolicies) -> Polytope:
         pair, successor = step.coords
         parts.append(((h + 1) * states + successor, h * states * actions + pair, -step.data))
     balance = _start(domain)
-    return _assemble(kernel.shape, parts, steps * states * actions, balance, balance)
+    blocks = (grid("x", *kernel.shape),), (grid("balance", steps, states),)
+    matrix = _matrix(parts, steps * states, steps * states * actions)
+    return Polytope(kernel.shape, matrix, balance, balance, *blocks)
 
 
 def _flow_rows(moves: Moves, domain: MarkovPolicies) -> Polytope:
@@ -134,7 +139,14 @@ def _flow_rows(moves: Moves, domain: MarkovPolicies) -> Polytope:
     equal = np.concatenate([_start(domain), np.zeros(n_split)])
     row_lower = np.concatenate([equal, np.full(len(capped), -np.inf), np.zeros(len(floored))])
     row_upper = np.concatenate([equal, np.zeros(len(capped)), np.full(len(floored), np.inf)])
-    return _assemble(shape, parts, pairs + len(pair), row_lower, row_upper)
+    columns = grid("x", *shape), listed("q", h, s, a, y)
+    rows = (
+        grid("balance", steps, states),
+        listed("split", *np.unravel_index(split_pairs, shape)),
+        *(listed(label, h[used], s[used], a[used], y[used]) for label, used in (("cap", capped), ("floor", floored))),
+    )
+    matrix = _matrix(parts, len(row_lower), pairs + len(pair))
+    return Polytope(shape, matrix, row_lower, row_upper, columns, rows)
 
 
 def _outflow(shape: Shape) -> Entries:
@@ -150,8 +162,8 @@ def _start(domain: MarkovPolicies) -> Floats:
     return balance
 
 
-def _assemble(shape: Shape, parts: list[Entries], columns: int, row_lower: Floats, row_upper: Floats) -> Polytope:
+def _matrix(parts: list[Entries], rows: int, columns: int) -> Any:
     row, column, coefficient = (np.concatenate(entry) for entry in zip(*parts, strict=True))
-    matrix = scipy.sparse.csc_array((coefficient, (row, column)), shape=(len(row_lower), columns))
+    matrix = scipy.sparse.csc_array((coefficient, (row, column)), shape=(rows, columns))
     matrix.sum_duplicates()
-    return Polytope(shape, matrix, row_lower, row_upper)
+    return matrix

@@ -1,11 +1,18 @@
-"""What the programs in PuLP share: rows, solvers that Ctrl-C stops and that leave nothing behind, and statuses."""
+"""What the programs in PuLP share: rows, solvers by name, how they are called, statuses, and files.
 
+HiGHS and CBC are stopped by Ctrl-C and leave nothing behind. Any other solver that PuLP finds on this machine can be
+named too, by PuLP's name (`GUROBI`, `CPLEX_CMD`) or without its ending (`CPLEX`, `SCIP`); it runs as PuLP calls it.
+"""
+
+import re
 from collections.abc import Callable
+from functools import cache
+from inspect import Parameter, signature
 from math import inf
 from pathlib import Path
 from subprocess import DEVNULL, run
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 from warnings import catch_warnings, simplefilter
 
 import numpy as np
@@ -15,19 +22,105 @@ from amdp.arrays import Floats
 from amdp.errors import InvalidInput
 from amdp.model.segments import Shape
 from amdp.oracles.base import Status
+from amdp.oracles.highs import require_options as require_highs_options
 from amdp.oracles.highs import run as run_highs
 from amdp.oracles.highs import stoppable
+from amdp.oracles.model_files import LEAST_COEFFICIENT, named, write_model
+from amdp.oracles.solver_options import SolverOptions, adopt, refused
+from amdp.text import suggestion
 
-SOLVERS = ("HiGHS", "CBC")
+BUNDLED = ("HiGHS", "CBC")
+# Arguments of PuLP's solvers for which the oracles have settings.
+SETTINGS = {"msg": "log", "timeLimit": "seconds", "threads": "threads"}
+CBC_SETTINGS = {"seconds": "seconds", "sec": "seconds", "threads": "threads"}
+CBC_REFUSALS = ("No match for", "is illegal for", "Possible options for", "was provided for")
 
 Pairs = dict[tuple[int, ...], Any]  # the variable of each `(h, s, a)`
 Inflow = dict[tuple[int, int], list[Any]]  # what enters each `(h, s)`
 
 
-def require_solver(name: str) -> None:
-    """Refuse a solver that the oracles do not ask PuLP for."""
-    if name not in SOLVERS:
-        raise InvalidInput(f"{name!r}; PuLP is asked for one of {', '.join(SOLVERS)}", "solver")
+class Settings(Protocol):
+    """What the oracles in PuLP have in common."""
+
+    @property
+    def solver(self) -> str: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def options(self) -> SolverOptions: ...
+    @property
+    def log(self) -> bool: ...
+
+
+def require_solver(settings: Settings) -> None:
+    """Refuse a solver that is not there, and options that it does not know."""
+    options = adopt(settings)
+    if settings.solver == "HiGHS":
+        require_highs_options(options)
+    elif settings.solver == "CBC":
+        options.require_free(CBC_SETTINGS)
+        for name, value in options.items():
+            _require_cbc_option(name, value)
+    else:
+        options.require_free(SETTINGS)
+        asked = {"threads": settings.threads} if settings.threads > 1 else {}
+        _require_arguments(solver_class(settings.solver), {**asked, **options})
+
+
+def solver_class(name: str) -> Any:
+    """The class of PuLP for a solver that is installed here, or `InvalidInput` with those that are."""
+    known = pulp.listSolvers()
+    meant = [each for each in known if name.casefold() in (each.casefold(), _without_ending(each).casefold())]
+    for each in sorted(meant, key=lambda one: one.endswith("_CMD")):  # rather in Python than by a command
+        if _is_available(each):
+            return type(_bare(each))
+    others = (each for each in known if each not in (*BUNDLED, "PULP_CBC_CMD") and _is_available(each))
+    here = ", ".join([*BUNDLED, *others])
+    if meant:
+        raise InvalidInput(f"{name!r}; PuLP knows it but does not find it on this machine; here are: {here}", "solver")
+    near = suggestion(name, [*BUNDLED, *known])
+    raise InvalidInput(f"{name!r}; PuLP does not know it; {near}here are: {here}", "solver")
+
+
+def _without_ending(name: str) -> str:
+    return re.sub("_(PY|CMD|DLL)$", "", name)
+
+
+def _bare(name: str) -> Any:
+    with catch_warnings():
+        simplefilter("ignore")  # of what is not installed, or will not be in the next version
+        return pulp.getSolver(name, msg=False)
+
+
+@cache
+def _is_available(name: str) -> bool:
+    try:
+        return bool(_bare(name).available())
+    except Exception:  # whatever a solver without a license raises
+        return False
+
+
+def _require_arguments(kind: Any, given: Any) -> None:
+    """Refuse options that a solver of PuLP does not take; one that takes all of them refuses what it does not know."""
+    parameters = signature(kind).parameters
+    if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    for name, value in given.items():
+        if name not in parameters:
+            reason = (
+                f"{kind.name} of PuLP does not take it; {suggestion(name, parameters)}it takes: {', '.join(parameters)}"
+            )
+            raise refused(name, value, reason)
+
+
+def _require_cbc_option(name: str, value: Any) -> None:
+    """Ask CBC whether it knows an option: in a solve it goes on without those that it does not know."""
+    words = f"-{name} {value}".split()
+    path = command(Cbc, inf, {}).path
+    answer = run([path, *words, "-quit"], stdin=DEVNULL, capture_output=True, text=True)
+    for line in answer.stdout.splitlines():
+        if any(sign in line for sign in CBC_REFUSALS):
+            raise refused(name, value, f"CBC says: {line.strip(' <>;')}")
 
 
 def add_pairs(problem: Any, shape: Shape, most: float | None = None) -> Pairs:
@@ -55,16 +148,46 @@ def status_of(problem: Any) -> Status:
     return known.get(problem.sol_status, Status.FAILED)
 
 
-def command(kind: Callable[..., Any], seconds: float, threads: int, options: dict[str, Any]) -> Any:
-    """A solver of PuLP without messages; CBC is bundled until PuLP 4, which is excluded, and PuLP warns of that."""
+def command(kind: Callable[..., Any], seconds: float, options: dict[str, Any]) -> Any:
+    """A solver of PuLP; CBC is bundled until PuLP 4, which is excluded, and PuLP warns of that."""
     with catch_warnings():
         simplefilter("ignore", DeprecationWarning)
-        return kind(msg=False, timeLimit=None if seconds == inf else seconds, threads=threads, **options)
+        return kind(**{"msg": False, "timeLimit": None if seconds == inf else seconds} | options)
+
+
+def highs_options(settings: Settings, ours: dict[str, Any]) -> dict[str, Any]:
+    """The arguments for PuLP's HiGHS: ours, then those that were asked for."""
+    return {"msg": settings.log, "threads": settings.threads, **ours, **settings.options}
+
+
+def cbc_options(settings: Settings, ours: list[str]) -> dict[str, Any]:
+    """The arguments for PuLP's CBC: options are words of its command line, of which the last ones count."""
+    words = [*ours, *(f"{name} {value}" for name, value in settings.options.items())]
+    return {"msg": settings.log, "threads": settings.threads, "options": words}
+
+
+def other_options(settings: Settings, kind: Any, ours: dict[str, Any]) -> dict[str, Any]:
+    """The arguments for another solver of PuLP: of ours, those that it takes."""
+    taken = signature(kind).parameters
+    is_open = any(parameter.kind is Parameter.VAR_KEYWORD for parameter in taken.values())
+    wanted = {"threads": settings.threads, **ours}
+    usable = {name: value for name, value in wanted.items() if is_open or name in taken}
+    return {"msg": settings.log, **usable, **settings.options}
 
 
 def write(problem: Any, path: str | Path) -> None:
-    """Write a model to a `.lp` or `.mps` file."""
-    (problem.writeLP if Path(path).suffix == ".lp" else problem.writeMPS)(str(path))
+    """Write a model to a `.lp` or `.mps` file, with `x[0,1,2]` for PuLP's `x_0_1_2`, as all oracles name it."""
+    builder = pulp.HiGHS(msg=False, small_matrix_value=LEAST_COEFFICIENT)
+    builder.createAndConfigureSolver(problem)
+    builder.buildSolverModel(problem)
+    columns, rows = ([_placed(each.name) for each in kind()] for kind in (problem.variables, problem.constraints))
+    write_model(problem.solverModel.getLp(), columns, rows, path)
+
+
+def _placed(name: str) -> str:
+    """`balance[3,2]` for `balance_3_2`."""
+    label = re.sub(r"(_\d+)+$", "", name)
+    return named(label, tuple(name[len(label) + 1 :].split("_")))
 
 
 class Highs(pulp.HiGHS):  # type: ignore[misc]
@@ -87,7 +210,8 @@ class Cbc(pulp.PULP_CBC_CMD):  # type: ignore[misc]
             words = [word for option in options for word in f"-{option}".split()]
             command = [self.path, str(model), *limit, *words]
             command += ["-solve", "-printingOptions", "all", "-solution", str(solution)]
-            ended = run(command, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL)  # kills the child if it raises
+            where = None if self.msg else DEVNULL  # its log goes where ours would go
+            ended = run(command, stdin=DEVNULL, stdout=where, stderr=where)  # kills the child if it raises
             if ended.returncode != 0 or not solution.exists():
                 raise pulp.PulpSolverError(f"CBC ended with code {ended.returncode} and no solution")
             status, values, *_, kind = self.readsol_MPS(str(solution), lp, variables, names, rows)

@@ -10,7 +10,6 @@ states. A solver that stops at a limit keeps its own policy, with a bound that h
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from time import perf_counter
 from typing import NamedTuple, Protocol
 
@@ -22,6 +21,7 @@ from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import Sweep
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
 from amdp.oracles.sizes import COST_RANGE, power_of_two_above, size_of, tamed
+from amdp.oracles.solver_options import log_on_stderr
 
 VISITED_CHANCE = 1e-6  # below this chance a solver's mass is noise
 LOST_MASS = 1e-4  # of a step, that an occupancy measure of a solver may miss
@@ -62,17 +62,24 @@ class SolverPlanner(Planner):
     """A planner that puts the costs to a solver one by one and trusts none of its answers."""
 
     def __init__(
-        self, oracle: PlanningOracle, domain: Domain, build: Callable[[MarkovPolicies], Solver], gap: float
+        self,
+        oracle: PlanningOracle,
+        domain: Domain,
+        build: Callable[[MarkovPolicies], Solver],
+        gap: float,
+        log: bool = False,  # whether the solver writes a log, which belongs on standard error
     ) -> None:
         super().__init__(oracle, domain)
         assert isinstance(domain, MarkovPolicies)
-        self.solver = build(domain)
-        self.gap = gap
+        self.gap, self.log = gap, log
+        with log_on_stderr(log):
+            self.solver = build(domain)
 
     def minimize(self, costs: Costs) -> Plans:
         began = perf_counter()
         checked = self.checked(costs)
-        solved = [self._solved(checked[i : i + 1]) for i in range(len(checked))]
+        with log_on_stderr(self.log):
+            solved = [self._solved(checked[i : i + 1]) for i in range(len(checked))]
         answers = [each.answer for each in solved]
         report = Report(
             self.name,
@@ -100,7 +107,8 @@ class SolverPlanner(Planner):
         )
 
     def forget(self) -> None:
-        self.solver.restart()
+        with log_on_stderr(self.log):
+            self.solver.restart()
 
     def _solved(self, cost: Costs) -> "_Solved":
         """One solve; a solver that gives up, or that backward induction disproves, is asked again from a cold start."""
@@ -154,13 +162,6 @@ def require_limits(settings: object) -> None:
             require_whole(name, value)
         if not isinstance(value, int | float) or not value >= _LEAST[name]:
             raise InvalidInput(f"{value!r}; it must be at least {_LEAST[name]}{' bytes' * (name == 'table')}", name)
-
-
-def require_model_suffix(path: str | Path) -> None:
-    """Refuse to write a model to a file of another kind."""
-    suffix = Path(path).suffix
-    if suffix not in (".lp", ".mps"):
-        raise InvalidInput(f"{path}: the suffix must be .lp or .mps, not {suffix!r}")
 
 
 def visited_actions(mass: Floats | None, shape: tuple[int, ...]) -> Actions:

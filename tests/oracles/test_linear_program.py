@@ -5,7 +5,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import highspy
 import numpy as np
@@ -29,12 +29,24 @@ from worlds import (
     sizes,
 )
 
-from amdp import BernsteinBox, Kernel, MarkovPolicies, Plans, Status, Unsolved, bind, evaluate, occupancy, oracle, plan
-from amdp.arrays import Costs, Floats
+from amdp import (
+    BernsteinBox,
+    InvalidInput,
+    Kernel,
+    MarkovPolicies,
+    Plans,
+    Status,
+    Unsolved,
+    bind,
+    evaluate,
+    occupancy,
+    oracle,
+    plan,
+)
+from amdp.arrays import Costs
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.markov.linear_program import OccupancyProgram
-from amdp.oracles.markov.pulp_program import PulpProgram
 from amdp.oracles.polytope import polytope
 from amdp.oracles.solving import SolverPlanner
 
@@ -364,22 +376,55 @@ def test_flows_of_kernels_inside_satisfy_the_rows_of_a_box(world: World, seed: i
 
 @pytest.mark.parametrize("suffix", [".lp", ".mps"])
 @pytest.mark.parametrize("kind", ["dense", "box"])
-def test_an_exported_model_has_the_same_optimum_in_another_program(suffix: str, kind: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["lp", "pulp", "cvxpy"])
+def test_an_exported_model_has_names_and_the_same_optimum_in_another_program(
+    name: str, suffix: str, kind: str, tmp_path: Path
+) -> None:
     shape: Shape = (3, 3, 2)
     rng = np.random.default_rng(12)
     kernel = random_kernel("dense", shape, rng)
     domain = MarkovPolicies(box_around(kernel, 0.2, rng) if kind == "box" else kernel, 1)
     cost = rng.normal(size=shape)
     path = tmp_path / f"model{suffix}"
-    PulpProgram().export(domain, cost, path)
-    assert "balance_0_1" in path.read_text()
-    assert "x_2_1_0" in path.read_text()
-    assert optimum_of(path) == pytest.approx(plan("dp", domain, cost).objective, abs=1e-6)
+    oracle(name).export(domain, cost, path)  # type: ignore[attr-defined]
+    other = solved_again(path)
+    assert other.getInfo().objective_function_value == pytest.approx(plan("dp", domain, cost).objective, abs=1e-6)
+    columns, rows = other.getLp().col_names_, other.getLp().row_names_
+    opening, closing = "()" if suffix == ".lp" else "[]"  # the LP format reads square brackets otherwise
+    assert {f"x{opening}2,1,0{closing}", f"x{opening}0,2,1{closing}"} <= set(columns)
+    assert f"balance{opening}0,1{closing}" in rows
+    assert (f"q{opening}0,0,0,0{closing}" in columns) == (kind == "box")
+    assert (f"cap{opening}0,0,0,0{closing}" in rows) == (kind == "box")
 
 
-def optimum_of(path: Path) -> Floats:
+def test_the_names_of_a_model_stand_at_their_columns(tmp_path: Path) -> None:
+    rng = np.random.default_rng(13)
+    domain = MarkovPolicies(random_kernel("dense", (3, 3, 2), rng), 1)
+    cost = rng.normal(size=(3, 3, 2))
+    for name in ("lp", "pulp", "cvxpy"):
+        oracle(name).export(domain, cost, tmp_path / "model.mps")  # type: ignore[attr-defined]
+        model = solved_again(tmp_path / "model.mps").getLp()
+        prices = dict(zip(model.col_names_, model.col_cost_, strict=True))
+        assert all(prices[f"x[{h},{s},{a}]"] == pytest.approx(cost[h, s, a]) for h, s, a in np.ndindex(3, 3, 2))
+        entering = dict(zip(model.row_names_, model.row_lower_, strict=True))
+        assert entering["balance[0,1]"] == 1.0
+        assert entering["balance[0,0]"] == 0.0
+
+
+def test_a_model_replaces_the_one_before_and_leaves_nothing_else(tmp_path: Path) -> None:
+    domain = MarkovPolicies(random_kernel("dense", (3, 3, 2), np.random.default_rng(14)))
+    path = tmp_path / "model.lp"
+    path.write_text("old")
+    oracle("lp").export(domain, np.zeros((3, 3, 2)), path)  # type: ignore[attr-defined]
+    assert "old" not in path.read_text()
+    with pytest.raises(InvalidInput, match=r"no-such-folder/model\.lp cannot be written: No such file"):
+        oracle("lp").export(domain, np.zeros((3, 3, 2)), tmp_path / "no-such-folder/model.lp")  # type: ignore[attr-defined]
+    assert [file.name for file in tmp_path.iterdir()] == ["model.lp"]
+
+
+def solved_again(path: Path) -> Any:
     other = highspy.Highs()
     other.setOptionValue("output_flag", False)
-    other.readModel(str(path))
+    assert other.readModel(str(path)) == highspy.HighsStatus.kOk
     other.run()
-    return other.getInfo().objective_function_value  # type: ignore[no-any-return]
+    return other

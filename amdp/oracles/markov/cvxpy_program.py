@@ -2,23 +2,31 @@
 
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.oracles.base import Planner, Status
 from amdp.oracles.highs import ACCURACY
+from amdp.oracles.markov.linear_program import export_program
 from amdp.oracles.polytope import has_polytope, program
+from amdp.oracles.solver_options import NO_OPTIONS, SolverOptions, adopt
 from amdp.oracles.solving import Answer, SolverPlanner, require_limits
 
-# How each solver spells a time limit and the accuracy that a certificate of 1e-9 asks for.
+# How solvers spell a time limit and the accuracy that a certificate of 1e-9 asks for. Of others neither is known.
 _SPELLING: dict[str, tuple[str, dict[str, Any]]] = {
     "HIGHS": ("time_limit", ACCURACY),
     "CLARABEL": ("time_limit", {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}),
+    "SCS": ("time_limit_secs", {"eps_abs": 1e-9, "eps_rel": 1e-9}),
+    "OSQP": ("time_limit", {"eps_abs": 1e-9, "eps_rel": 1e-9, "max_iter": 1_000_000}),
+    "GUROBI": ("TimeLimit", {"FeasibilityTol": 1e-9, "OptimalityTol": 1e-9}),
 }
+_UNKNOWN: tuple[str, dict[str, Any]] = ("", {})
 
 
 @dataclass(frozen=True)
@@ -28,16 +36,28 @@ class CvxpyProgram:
     solver: str = "HIGHS"
     seconds: float = inf  # for each solve
     gap: float = 1e-9  # relative to what the best policy pays: a solver that is further off is asked again
+    options: SolverOptions = NO_OPTIONS  # of the solver, as cvxpy passes them on
+    log: bool = False  # whether cvxpy and the solver write their log to standard error
     requires: ClassVar[tuple[str, ...]] = ("cvxpy",)
     supports = staticmethod(has_polytope)
 
     def __post_init__(self) -> None:
         require_limits(self)
-        if self.solver not in _SPELLING:
-            raise InvalidInput(f"{self.solver!r}; cvxpy is asked for one of {', '.join(_SPELLING)}", "solver")
+        options = adopt(self)
+        if self.seconds < inf and self.solver not in _SPELLING:
+            remedy = f"give {self.solver} an option of its own for it; the setting is for {', '.join(_SPELLING)}"
+            raise InvalidInput(f"{self.seconds:g}; {remedy}", "seconds")
+        if options or self.solver not in ("HIGHS", "CLARABEL"):
+            from amdp.oracles.cvxpy_solvers import require_solver  # half a second, which usual settings are spared
+
+            require_solver(self.solver, options)
 
     def bind(self, domain: Domain) -> Planner:
-        return SolverPlanner(self, domain, lambda accepted: _Cvxpy(accepted, self), self.gap)
+        return SolverPlanner(self, domain, lambda accepted: _Cvxpy(accepted, self), self.gap, self.log)
+
+    def export(self, domain: Domain, cost: ArrayLike, path: str | Path) -> None:
+        """Write the model for one `cost` `[h, s, a]` to a `.lp` or `.mps` file: the program as cvxpy is given it."""
+        export_program(self, domain, cost, path)
 
 
 class _Cvxpy:
@@ -57,8 +77,8 @@ class _Cvxpy:
         every_row = np.ones(len(rows.row_lower), dtype=bool)
         constraints = cvxpy_solvers.constraints(self._x, rows, rows.matrix.tocsr(), every_row)
         objective = self._cost @ self._x[: rows.n_pairs]
-        limits = settings.solver, settings.seconds, _SPELLING
-        self._program = cvxpy_solvers.Program(objective, constraints, *limits)
+        limits = settings.solver, settings.seconds, _SPELLING.get(settings.solver, _UNKNOWN)
+        self._program = cvxpy_solvers.Program(objective, constraints, *limits, settings.options, settings.log)
         self.name = self._program.name
 
     def solve(self, cost: Floats) -> Answer:

@@ -2,18 +2,23 @@
 
 from dataclasses import dataclass
 from math import inf
+from pathlib import Path
 from typing import Any, ClassVar
 
 import highspy
 import numpy as np
+from numpy.typing import ArrayLike
 
-from amdp.arrays import Actions, Floats
+from amdp.arrays import Actions, Floats, floats
 from amdp.kernels.threads import multiply
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.evaluation import evaluate
-from amdp.oracles.base import Planner, Status
-from amdp.oracles.highs import ACCURACY, linear_model, run, stoppable
+from amdp.oracles.base import Planner, PlanningOracle, Status
+from amdp.oracles.highs import ACCURACY, configured, linear_model, require_options, run, stoppable
+from amdp.oracles.markov.dynamic_programming import Sweeper
+from amdp.oracles.model_files import names_of, require_model_suffix, write_model
 from amdp.oracles.polytope import Polytope, has_polytope, program
+from amdp.oracles.solver_options import NO_OPTIONS, SolverOptions, adopt
 from amdp.oracles.solving import Answer, SolverPlanner, require_limits
 
 FEW_CHANGES = 0.1  # with a smaller share of the costs changed, the last basis is the place to start
@@ -40,14 +45,33 @@ class OccupancyProgram:
     seconds: float = inf  # for each solve
     gap: float = 1e-9  # relative to what the best policy pays: a solver that is further off is asked again
     threads: int = 1
+    options: SolverOptions = NO_OPTIONS  # of HiGHS, by their names there
+    log: bool = False  # whether HiGHS writes its log to standard error
     requires: ClassVar[tuple[str, ...]] = ("highspy",)
     supports = staticmethod(has_polytope)
 
     def __post_init__(self) -> None:
         require_limits(self)
+        require_options(adopt(self))
 
     def bind(self, domain: Domain) -> Planner:
-        return SolverPlanner(self, domain, lambda accepted: _Highs(accepted, self), self.gap)
+        return SolverPlanner(self, domain, lambda accepted: _Highs(accepted, self), self.gap, self.log)
+
+    def export(self, domain: Domain, cost: ArrayLike, path: str | Path) -> None:
+        """Write the model for one `cost` `[h, s, a]` to a `.lp` or `.mps` file."""
+        export_program(self, domain, cost, path)
+
+
+def export_program(oracle: PlanningOracle, domain: Domain, cost: ArrayLike, path: str | Path) -> None:
+    """Write the occupancy program of a domain, with columns `x[h,s,a]` and rows `balance[h,s]`."""
+    require_model_suffix(path)
+    checked = Sweeper(oracle, domain).checked(floats("cost", cost, "hsa")[None])[0]
+    assert isinstance(domain, MarkovPolicies)
+    rows = program(domain)
+    prices = np.zeros(rows.matrix.shape[1])
+    prices[: rows.n_pairs] = checked.reshape(-1)
+    model = linear_model(rows.matrix, prices, rows.row_lower, rows.row_upper)
+    write_model(model, names_of(rows.column_blocks), names_of(rows.row_blocks), path)
 
 
 class _Highs:
@@ -62,9 +86,7 @@ class _Highs:
         self.name = f"HiGHS {self._highs.version()}"
 
     def restart(self) -> None:
-        self._highs = highspy.Highs()
         options: dict[str, Any] = ACCURACY | {
-            "output_flag": False,
             "threads": self._settings.threads,
             "simplex_strategy": 4,  # primal: after a change of costs the last basis stays feasible
             "simplex_scale_strategy": 0,  # chances and costs are at most 1: scaling is work for nothing
@@ -72,8 +94,7 @@ class _Highs:
         if not self._rows.has_flows:
             # Every basis is a policy and every pivot improves its values: none comes back, so none need be perturbed.
             options["primal_simplex_bound_perturbation_multiplier"] = 0.0
-        for option, value in options.items():
-            self._highs.setOptionValue(option, value)
+        self._highs = configured({**options, **self._settings.options, "output_flag": self._settings.log})
         rows = self._rows
         self._highs.passModel(linear_model(rows.matrix, np.zeros(rows.matrix.shape[1]), rows.row_lower, rows.row_upper))
         self._last: Floats | None = None  # the mass of the basis that HiGHS holds

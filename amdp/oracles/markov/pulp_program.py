@@ -18,31 +18,38 @@ from amdp.model.transitions import SingleKernel
 from amdp.oracles import pulp_solvers
 from amdp.oracles.base import Planner, Status
 from amdp.oracles.highs import ACCURACY
+from amdp.oracles.model_files import require_model_suffix
 from amdp.oracles.polytope import has_polytope, solvable_moves
-from amdp.oracles.solving import Answer, SolverPlanner, require_limits, require_model_suffix
+from amdp.oracles.solver_options import NO_OPTIONS, SolverOptions
+from amdp.oracles.solving import Answer, SolverPlanner, require_limits
 
 CBC_ACCURACY = ["primalTolerance 1e-10", "dualTolerance 1e-10"]  # its own are 1e-7
 
 
 @dataclass(frozen=True)
 class PulpProgram:
-    """Minimize `<c, x>` over occupancy measures, with named variables `x_h_s_a` and rows `balance_h_s`."""
+    """Minimize `<c, x>` over occupancy measures, with named variables `x_h_s_a` and rows `balance_h_s`.
+
+    In an exported file they are called `x[h,s,a]` and `balance[h,s]`, as by the other oracles.
+    """
 
     solver: str = "HiGHS"
     seconds: float = inf  # for each solve
     gap: float = 1e-9  # relative to what the best policy pays: a solver that is further off is asked again
     threads: int = 1
+    options: SolverOptions = NO_OPTIONS  # of the solver: see docs/solvers.md
+    log: bool = False  # whether the solver writes its log to standard error
     requires: ClassVar[tuple[str, ...]] = ("pulp",)
     supports = staticmethod(has_polytope)
 
     def __post_init__(self) -> None:
         require_limits(self)
-        pulp_solvers.require_solver(self.solver)
+        pulp_solvers.require_solver(self)
 
     def bind(self, domain: Domain) -> Planner:
-        return SolverPlanner(self, domain, lambda accepted: _Pulp(accepted, self), self.gap)
+        return SolverPlanner(self, domain, lambda accepted: _Pulp(accepted, self), self.gap, self.log)
 
-    def export(self, domain: MarkovPolicies, cost: ArrayLike, path: str | Path) -> None:
+    def export(self, domain: Domain, cost: ArrayLike, path: str | Path) -> None:
         """Write the model for one `cost` `[h, s, a]` to a `.lp` or `.mps` file."""
         require_model_suffix(path)
         planner = self.bind(domain)
@@ -87,10 +94,13 @@ class _Pulp:
         return Answer(pulp_solvers.values(self.pairs).reshape(self._shape), status, note=note)
 
     def _command(self) -> Any:
-        limits = self._settings.seconds, self._settings.threads
-        if self._settings.solver == "CBC":
-            return pulp_solvers.command(pulp_solvers.Cbc, *limits, {"options": CBC_ACCURACY})
-        return pulp_solvers.command(pulp_solvers.Highs, *limits, ACCURACY)
+        settings, seconds = self._settings, self._settings.seconds
+        if settings.solver == "HiGHS":
+            return pulp_solvers.command(pulp_solvers.Highs, seconds, pulp_solvers.highs_options(settings, ACCURACY))
+        if settings.solver == "CBC":
+            return pulp_solvers.command(pulp_solvers.Cbc, seconds, pulp_solvers.cbc_options(settings, CBC_ACCURACY))
+        kind = pulp_solvers.solver_class(settings.solver)
+        return pulp_solvers.command(kind, seconds, pulp_solvers.other_options(settings, kind, {}))
 
     def _flow(self, kernel: Dynamics) -> pulp_solvers.Inflow:
         """`P[h,s,a,y] x[h,s,a]` enters `(h+1, y)`."""

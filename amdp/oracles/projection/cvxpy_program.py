@@ -118,7 +118,7 @@ class _Program:
         mass = self._x[self._weighted]
         objective = cvxpy.sum(-cvxpy.entr(mass)) + self._cost @ mass
         constraints = cvxpy_solvers.constraints(self._x, rows, matrix, full)
-        limits = settings.solver, settings.seconds, _SPELLING
+        limits = settings.solver, settings.seconds, _SPELLING[settings.solver]
         self._program = cvxpy_solvers.Program(objective, constraints, *limits)
         self.name = self._program.name
 

@@ -34,6 +34,7 @@ import scipy
 
 from amdp.arrays import Floats, one_hot, require_room
 from amdp.model.segments import Shape
+from amdp.oracles.model_files import Block, grid
 from amdp.oracles.stationary.chains import Chains, Policy
 
 LEAST_CHANCE = 1e-9  # smaller entries are lost among the tolerances of solvers
@@ -119,12 +120,15 @@ class Formulation(NamedTuple):
     upper: Floats
     n_choices: int
     start: Floats  # a feasible point
+    column_blocks: tuple[Block, ...]
+    row_blocks: tuple[Block, ...]
 
 
 def occupancy(model: Rounded, start: Policy) -> Formulation:
     """The formulation with a row for each pair and step."""
     caps = _by_choice(-np.repeat(model.caps.reshape(-1), model.shape[2]), model.shape)
-    return _over_occupancy(model, start, scipy.sparse.eye_array(caps.shape[0]), caps)
+    rows = grid("only_chosen", *model.shape)
+    return _over_occupancy(model, start, scipy.sparse.eye_array(caps.shape[0]), caps, rows)
 
 
 def aggregated(model: Rounded, start: Policy) -> Formulation:
@@ -132,7 +136,8 @@ def aggregated(model: Rounded, start: Policy) -> Formulation:
     steps, states, actions = model.shape
     ceilings = np.repeat(model.caps.sum(axis=0), actions)
     over_time = scipy.sparse.hstack([scipy.sparse.eye_array(states * actions)] * steps)
-    return _over_occupancy(model, start, over_time, -scipy.sparse.diags_array(ceilings))
+    rows = grid("only_chosen", states, actions)
+    return _over_occupancy(model, start, over_time, -scipy.sparse.diags_array(ceilings), rows)
 
 
 def value(model: Rounded, start: Policy) -> Formulation:
@@ -159,13 +164,15 @@ def value(model: Rounded, start: Policy) -> Formulation:
         np.concatenate([greatest.reshape(-1), np.ones(states * actions)]),
         states * actions,
         np.concatenate([model.costs_to_go(start).reshape(-1), one_hot(start, actions).reshape(-1)]),
+        (grid("V", steps, states), grid("choice", states, actions)),
+        (grid("at_least", *model.shape), grid("one_action", states)),
     )
 
 
 FORMULATIONS = {"occupancy": occupancy, "aggregated": aggregated, "value": value}
 
 
-def _over_occupancy(model: Rounded, start: Policy, chances: Any, caps: Any) -> Formulation:
+def _over_occupancy(model: Rounded, start: Policy, chances: Any, caps: Any, cap_rows: Block) -> Formulation:
     """Flow conservation, `chances @ x + caps @ choice <= 0`, and one action a state."""
     steps, states, actions = model.shape
     size, n_caps = steps * states * actions, caps.shape[0]
@@ -184,6 +191,8 @@ def _over_occupancy(model: Rounded, start: Policy, chances: Any, caps: Any) -> F
         np.ones(size + states * actions),
         states * actions,
         np.concatenate([model.chances(start).reshape(-1), one_hot(start, actions).reshape(-1)]),
+        (grid("x", *model.shape), grid("choice", states, actions)),
+        (grid("balance", steps, states), cap_rows, grid("one_action", states)),
     )
 
 

@@ -12,10 +12,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from amdp.errors import InvalidInput
-from amdp.model.domains import Domain, StationaryPolicies
+from amdp.model.domains import Domain
 from amdp.oracles.base import Planner
-from amdp.oracles.highs import linear_model, run
+from amdp.oracles.highs import configured, linear_model, require_options, run
 from amdp.oracles.interrupts import POLL_SECONDS
+from amdp.oracles.model_files import names_of, write_model
+from amdp.oracles.solver_options import NO_OPTIONS, SolverOptions, adopt
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary import mixed_search
 from amdp.oracles.stationary.chains import Chains, Policy, is_stationary
@@ -38,11 +40,14 @@ class MixedProgram:
     seconds: float = inf  # for each solve
     gap: float = 1e-9  # relative to steps times the largest cost: above it an answer is not called optimal
     threads: int = 1
+    options: SolverOptions = NO_OPTIONS  # of HiGHS, by their names there
+    log: bool = False  # whether HiGHS writes its log to standard error
     requires: ClassVar[tuple[str, ...]] = ("highspy",)
     supports = staticmethod(is_stationary)
 
     def __post_init__(self) -> None:
         require_limits(self)
+        require_options(adopt(self))
         if self.formulation not in FORMULATIONS:
             raise InvalidInput(f"{self.formulation!r}; it must be one of {', '.join(FORMULATIONS)}", "formulation")
 
@@ -53,18 +58,18 @@ class MixedProgram:
 
         def pose(model: Rounded, incumbent: Policy, clock: SearchClock) -> tuple[Any, ...]:
             program = FORMULATIONS[self.formulation](model, incumbent)
-            return solve_mixed, program, self.threads, clock.has_listener
+            return solve_mixed, program, self, clock.has_listener
 
         def search(chains: Chains) -> MixedSearch:
             return MixedSearch(chains, name, "HiGHS", pose, stopped, stopped)
 
         return StationaryPlanner(self, domain, search, self.gap, self.seconds)
 
-    def export(self, domain: StationaryPolicies, cost: ArrayLike, path: str | Path) -> None:
+    def export(self, domain: Domain, cost: ArrayLike, path: str | Path) -> None:
         """Write the model for one `cost` `[t, s, a]` to a `.lp` or `.mps` file."""
         model = model_to_export(self.bind(domain), cost, path)
-        anywhere = np.zeros(domain.shape[1], dtype=np.int64)
-        _loaded(FORMULATIONS[self.formulation](model, anywhere), self.threads, is_accurate=True).writeModel(str(path))
+        program = FORMULATIONS[self.formulation](model, np.zeros(domain.shape[1], dtype=np.int64))
+        write_model(_highs_model(program), names_of(program.column_blocks), names_of(program.row_blocks), path)
 
 
 _FAILURES = (
@@ -76,17 +81,17 @@ _FAILURES = (
 )
 
 
-def solve_mixed(program: Formulation, threads: int, has_listener: bool, seconds: float, tell: Tell) -> Answer:
+def solve_mixed(program: Formulation, settings: MixedProgram, has_listener: bool, seconds: float, tell: Tell) -> Answer:
     """Solve one program; this runs in a process of its own."""
     for is_accurate in (True, False):
-        highs = _loaded(program, threads, is_accurate)
+        highs = _loaded(program, settings, is_accurate)
         start = highspy.HighsSolution()
         start.col_value = program.start.tolist()
         highs.setSolution(start)
         highs.setOptionValue("time_limit", min(seconds, 1e20))
         if has_listener:
             highs.cbMipInterrupt += _listener(tell)
-        run(highs, threads)
+        run(highs, settings.threads)
         status = highs.getModelStatus()
         if status not in _FAILURES:  # tight tolerances can make a feasible model look infeasible
             break
@@ -96,8 +101,13 @@ def solve_mixed(program: Formulation, threads: int, has_listener: bool, seconds:
     nodes = max(0, int(info.mip_node_count))
     if status in _FAILURES:
         return Answer(choices, -inf, nodes, str(highs.modelStatusToString(status)))
-    is_optimal = status == highspy.HighsModelStatus.kOptimal
-    return Answer(choices, float(info.mip_dual_bound), nodes, "" if is_optimal else None)
+    return Answer(choices, float(info.mip_dual_bound), nodes, _why_it_ended(highs, status))
+
+
+def _why_it_ended(highs: Any, status: Any) -> str | None:
+    """The note of an answer: nothing if it is optimal, None for the limit of time, else what HiGHS says."""
+    ours = {highspy.HighsModelStatus.kOptimal: "", highspy.HighsModelStatus.kTimeLimit: None}
+    return ours[status] if status in ours else f"HiGHS ended: {highs.modelStatusToString(status)}"
 
 
 def _listener(tell: Tell) -> Callable[[Any], None]:
@@ -114,16 +124,18 @@ def _listener(tell: Tell) -> Callable[[Any], None]:
     return hear
 
 
-def _loaded(program: Formulation, threads: int, is_accurate: bool) -> Any:
+def _loaded(program: Formulation, settings: MixedProgram, is_accurate: bool) -> Any:
     """HiGHS with a program; at its own accuracy or at ours."""
-    highs = highspy.Highs()
-    gaps = {"mip_rel_gap": 0.0, "mip_abs_gap": mixed_search.ABSOLUTE_GAP}
-    options = {"output_flag": False, "threads": threads} | gaps | mixed_search.HIGHS_OPTIONS
-    for option, value in (options | (mixed_search.HIGHS_ACCURACY if is_accurate else {})).items():
-        highs.setOptionValue(option, value)
+    ours = {**mixed_search.HIGHS_GAPS, **mixed_search.HIGHS_OPTIONS, "threads": settings.threads}
+    accuracy = mixed_search.HIGHS_ACCURACY if is_accurate else {}
+    highs = configured({**ours, **accuracy, **settings.options, "output_flag": settings.log})
+    highs.passModel(_highs_model(program))
+    return highs
+
+
+def _highs_model(program: Formulation) -> Any:
     rows = program.row_lower, program.row_upper
     model = linear_model(program.matrix, program.cost, *rows, program.lower, program.upper)
     continuous, whole = highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger
     model.integrality_ = [continuous] * (len(program.cost) - program.n_choices) + [whole] * program.n_choices
-    highs.passModel(model)
-    return highs
+    return model

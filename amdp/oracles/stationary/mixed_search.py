@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from amdp.arrays import Floats, floats
 from amdp.kernels.search.state import Problem
 from amdp.oracles.base import Planner
-from amdp.oracles.solving import require_model_suffix
+from amdp.oracles.model_files import require_model_suffix
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
 from amdp.oracles.stationary.chains import Chains, Policy
 from amdp.oracles.stationary.cycles import Cycles, PathSearch, moves_are_certain
@@ -31,6 +31,7 @@ from amdp.oracles.subprocesses import SubprocessEnded
 ACCURACY = 1e-8
 ABSOLUTE_GAP = 1e-10
 SOLVER_TIME = 0.9  # share of the time for the solver; the rest is to examine what it claims
+HIGHS_GAPS: dict[str, Any] = {"mip_rel_gap": 0.0, "mip_abs_gap": ABSOLUTE_GAP}
 HIGHS_OPTIONS: dict[str, Any] = {"presolve": "off", "small_matrix_value": 1e-12}
 HIGHS_ACCURACY = {f"{kind}_feasibility_tolerance": ACCURACY for kind in ("mip", "primal", "dual")}
 

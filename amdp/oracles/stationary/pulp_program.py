@@ -12,9 +12,11 @@ import pulp
 import scipy
 from numpy.typing import ArrayLike
 
-from amdp.model.domains import Domain, StationaryPolicies
+from amdp.model.domains import Domain
+from amdp.oracles import pulp_solvers
 from amdp.oracles.base import Planner, Status
 from amdp.oracles.pulp_solvers import Inflow, add_balance, add_pairs, command, require_solver, status_of, values, write
+from amdp.oracles.solver_options import NO_OPTIONS, SolverOptions
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary import mixed_search
 from amdp.oracles.stationary.chains import Chains, is_stationary
@@ -44,12 +46,14 @@ class PulpMixedProgram:
     seconds: float = inf  # for each solve
     gap: float = 1e-9
     threads: int = 1
+    options: SolverOptions = NO_OPTIONS  # of the solver: see docs/solvers.md
+    log: bool = False  # whether the solver writes its log to standard error
     requires: ClassVar[tuple[str, ...]] = ("pulp",)
     supports = staticmethod(is_stationary)
 
     def __post_init__(self) -> None:
         require_limits(self)
-        require_solver(self.solver)
+        require_solver(self)
 
     def bind(self, domain: Domain) -> Planner:
         name = f"PuLP {pulp.__version__} with {self.solver}"
@@ -60,7 +64,7 @@ class PulpMixedProgram:
 
         return StationaryPlanner(self, domain, search, self.gap, self.seconds)
 
-    def export(self, domain: StationaryPolicies, cost: ArrayLike, path: str | Path) -> None:
+    def export(self, domain: Domain, cost: ArrayLike, path: str | Path) -> None:
         """Write the model for one `cost` `[t, s, a]` to a `.lp` or `.mps` file."""
         program, _ = written(model_to_export(self.bind(domain), cost, path))
         write(program, path)
@@ -70,7 +74,10 @@ def solve_written(model: Rounded, settings: PulpMixedProgram, seconds: float, te
     """Write and solve one program; this runs in a process of its own."""
     began = perf_counter()
     program, choice = written(model)
-    program.solve(_command(settings, max(0.0, seconds - (perf_counter() - began))))
+    try:
+        program.solve(_command(settings, max(0.0, seconds - (perf_counter() - began))))
+    except Exception as problem:  # whatever PuLP and its solvers raise, as one without a license
+        return Answer(None, -inf, note=f"{type(problem).__name__}: {problem}")
     status = status_of(program)
     if status is Status.FAILED:
         return Answer(None, -inf, note=pulp.LpStatus[program.status])
@@ -115,13 +122,11 @@ def written(model: Rounded) -> tuple[Any, dict[tuple[int, ...], Any]]:
 
 
 def _command(settings: PulpMixedProgram, seconds: float) -> Any:
+    if settings.solver == "HiGHS":
+        ours = {**mixed_search.HIGHS_GAPS, **mixed_search.HIGHS_OPTIONS, **mixed_search.HIGHS_ACCURACY}
+        return command(pulp.HiGHS, seconds, pulp_solvers.highs_options(settings, ours))
     if settings.solver == "CBC":
-        options = {"gapRel": 0.0, "presolve": False, "options": CBC_OPTIONS}
-        return command(pulp.PULP_CBC_CMD, seconds, settings.threads, options)
-    options = {
-        "gapRel": 0.0,
-        "gapAbs": mixed_search.ABSOLUTE_GAP,
-        **mixed_search.HIGHS_OPTIONS,
-        **mixed_search.HIGHS_ACCURACY,
-    }
-    return command(pulp.HiGHS, seconds, settings.threads, options)
+        ours = {"gapRel": 0.0, "presolve": False}
+        return command(pulp.PULP_CBC_CMD, seconds, ours | pulp_solvers.cbc_options(settings, CBC_OPTIONS))
+    kind = pulp_solvers.solver_class(settings.solver)
+    return command(kind, seconds, pulp_solvers.other_options(settings, kind, {"gapRel": 0.0}))
