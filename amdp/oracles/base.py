@@ -13,8 +13,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, runtime_checkable
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from amdp import registry
@@ -48,6 +50,11 @@ class Report(NamedTuple):
     improved: int = 0  # answers called optimal by the solver of which backward induction made cheaper ones
 
 
+def relative(gap: float, objective: float) -> float | None:
+    """A gap as a part of what the policy costs, without its sign; None if it costs nothing."""
+    return gap / abs(objective) if objective else None
+
+
 def one_line(answer: Any) -> str:
     """Who answered, how the solve ended, and how much is proved: the `repr` of a plan and of a projection."""
     note = f" ({answer.report.note})" if answer.report.note else ""
@@ -71,8 +78,13 @@ class Plan:
 
     @property
     def gap(self) -> float:
-        """How much cheaper another policy could be."""
+        """How much cheaper another policy could be: the absolute gap."""
         return self.objective - self.bound
+
+    @property
+    def relative_gap(self) -> float | None:
+        """The gap as a part of the objective, without its sign; None if that is 0."""
+        return relative(self.gap, self.objective)
 
     @property
     def policy(self) -> Policies:
@@ -95,6 +107,19 @@ class Plans:
 
     def __repr__(self) -> str:
         return f"{self.report.oracle}: {self.status}, {len(self)} plans"
+
+    @property
+    def gap(self) -> Floats:
+        """How much cheaper other policies could be `[n]`; infinite where there is no policy."""
+        gaps: Floats = self.objective - self.bound
+        return gaps
+
+    @property
+    def relative_gap(self) -> Floats:
+        """The gaps as parts of the objectives `[n]`, without their signs; NaN where the objective is 0 or infinite."""
+        known = np.isfinite(self.objective) & (self.objective != 0.0)
+        parts: Floats = np.where(known, self.gap, np.nan) / np.where(known, np.abs(self.objective), 1.0)
+        return parts
 
     def require(self, *accepted: Status) -> Self:
         """Itself, if its status is accepted; otherwise `Unsolved` with the reason."""
@@ -162,6 +187,15 @@ class Bound(Exclusive, ABC):
 @runtime_checkable
 class PlanningOracle(Oracle["Planner"], Protocol):
     """Settings of a planning method. `requires` names the packages that it must be able to import."""
+
+
+@runtime_checkable
+class ExportingOracle(PlanningOracle, Protocol):
+    """An oracle that solves a model, and can write it to a file for other solvers."""
+
+    def export(self, domain: Domain, cost: ArrayLike, path: str | Path) -> None:
+        """Write the model for one `cost` `[h, s, a]` to a `.lp` or `.mps` file; one that stands there is replaced."""
+        ...
 
 
 class Planner(Bound, solves="minimize"):

@@ -11,6 +11,7 @@ from amdp.oracles.base import Planner
 from amdp.oracles.markov.dynamic_programming import Sweeper
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
 from amdp.oracles.stationary.chains import Chains, is_stationary
+from amdp.oracles.stationary.counting import estimated_policies, in_words
 from amdp.oracles.stationary.cycles import Cycles, PathSearch, moves_are_certain
 from amdp.oracles.stationary.enumeration import ENUMERATION_GAP, Enumeration, ListSearch
 from amdp.oracles.stationary.planning import StationaryPlanner
@@ -52,5 +53,6 @@ class Automatic:
         if closed <= self.few:
             build = partial(ListSearch, settings=Enumeration(self.few), seconds=self.seconds)
             return build, ENUMERATION_GAP, f"chose enumeration: {closed} policies are distinct on reachable states"
-        reason = f"chose branch-and-bound: more than {self.few} policies are distinct on reachable states"
+        many = in_words(estimated_policies(chains))
+        reason = f"chose branch-and-bound: {many} policies are distinct on reachable states, more than {self.few}"
         return partial(TreeSearch, settings=BranchAndBound(*limits)), self.gap, reason

@@ -103,6 +103,7 @@ class TreeSearch(Search):
     def _solve_one(self, problem: Problem, clock: SearchClock) -> SearchResult:
         posed = problem if self._lanes is None else problem._replace(lanes=self._lanes)
         incumbent = descents(self._chains, posed, self._settings.starts, clock)
+        clock.report(posed, incumbent[1], -inf, 0)
         tree = new_tree(self._chains, incumbent)
         mixing = self.mixing(clock)
         tree.mixing[0] = mixing.moves

@@ -99,21 +99,18 @@ class ListSearch(Search):
         tree = new_tree(self._chains, descents(self._chains, problem, 1, clock))
         states = self._chains.shape[1]
         floors = Floors(np.zeros((1, states)), np.zeros(states))  # no floors: without scales there are no bounds
-        markov, portion = -inf, 4
+        portion = 4
         while tree.counts[OPEN] > 0 and not clock.expired:
             began = perf_counter()
             kernels.search.trees.grow(self._chains.rows, problem, floors, tree, NO_BOUNDS, 0, portion)
             portion = next_portion(portion, perf_counter() - began)
-            if clock.has_listener:
-                markov = markov if markov > -inf else self._markov_bound(problem)
-                bound = max(markov, proved(tree, problem))
-                clock.report(problem, float(tree.best[VALUE]), bound, int(tree.counts[NODES]))
+            clock.report(problem, float(tree.best[VALUE]), proved(tree, problem), int(tree.counts[NODES]))
         if tree.counts[OPEN] > 0:
             note = f"stopped at {self._seconds:g} seconds"
-            return SearchResult(tree.policy, self._markov_bound(problem), int(tree.counts[TRIED]), note)
+            return SearchResult(tree.policy, self.markov_bound(problem), int(tree.counts[TRIED]), note)
         return SearchResult(tree.policy, proved(tree, problem), int(tree.counts[TRIED]))
 
-    def _markov_bound(self, problem: Problem) -> float:
+    def markov_bound(self, problem: Problem) -> float:
         """That of policies that choose by step, as long as laws move: what is left then counts as one more step."""
         shown = problem.costs.shape[0]
         if shown == self._chains.shape[0]:

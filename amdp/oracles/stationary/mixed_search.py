@@ -7,6 +7,7 @@ another kind, with bounds of its own, has looked for a policy that undercuts it 
 
 from collections.abc import Callable
 from functools import cached_property
+from math import inf
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,7 +75,9 @@ class MixedSearch(Search):
         work = self._pose(Rounded.of(self._chains, problem.costs), incumbent, clock)
 
         def tell(primal: float, dual: float, nodes: int) -> None:
-            clock.report(problem, min(value, primal), dual, nodes)
+            clock.report(problem, min(value, primal), -inf, nodes, claim=dual)
+
+        tell(value, -inf, 0)
 
         try:
             answer: Answer = clock.run_in_subprocess(*work, SOLVER_TIME * clock.left, tell=tell)

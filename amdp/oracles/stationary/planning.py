@@ -82,7 +82,8 @@ class StationaryPlanner(Planner):
         self.chains = Chains.of(domain)
         self.search = build(self.chains)
         self.on_progress: Callable[[Progress], None] | None = None
-        self._gap, self._seconds, self._reason = gap, seconds, reason
+        self.reason = reason
+        self._gap, self._seconds = gap, seconds
         if seconds < inf:
             _compile_first(oracle, type(self.search), domain.dynamics, build)
 
@@ -109,7 +110,8 @@ class StationaryPlanner(Planner):
 
     def _solved(self, costs: Costs) -> list[Answer]:
         """Search, settle and evaluate, within the time limit."""
-        with SearchClock(self._seconds * len(costs), self.on_progress) as clock:
+        charge = self._charge()
+        with SearchClock(self._seconds * len(costs), self.on_progress, self.search.markov_bound, charge) as clock:
             work = partial(self._searched, costs, clock)
             return interruptible(work, clock.interrupt, inf) if self.chains.is_long else work()
 
@@ -121,13 +123,16 @@ class StationaryPlanner(Planner):
         for problem, result, scale, size in zip(problems, results, scales, sizes, strict=True):
             kernels.search.chains.settle(rows, problem, result.policy, TIE_TOLERANCE * steps)
             objective = scale * self.chains.value(problem._replace(stop=EXACTLY_STATIONARY), result.policy)
-            # Rows that miss the sum 1 shift every term of a bound's proof by no more than this.
-            bound = scale * (result.bound - 4.0 * self.chains.defect * steps**2)
+            bound = scale * (max(result.bound, clock.proved(problem)) - self._charge())
             answers.append((result, objective, bound, self._gap * steps * size))
         return answers
 
+    def _charge(self) -> float:
+        """Rows that miss the sum 1 shift every term of a bound's proof by no more than this."""
+        return float(4.0 * self.chains.defect * self.chains.shape[0] ** 2)
+
     def _report(self, results: list[SearchResult], seconds: float) -> Report:
-        notes = [self._reason, *sorted({result.note for result in results})]
+        notes = [self.reason, *sorted({result.note for result in results})]
         nodes = sum(result.nodes for result in results)
         note = "; ".join(note for note in notes if note)
         return Report(self.name, seconds, nodes=nodes, solver=self.search.name, note=note)

@@ -1,8 +1,10 @@
 """What a search over stationary policies is and returns, its time limit, and reports of how far it has come."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
+from dataclasses import dataclass
+from math import inf
 from threading import TIMEOUT_MAX, Timer
 from time import perf_counter
 from typing import Any, NamedTuple, Self
@@ -10,6 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from amdp.kernels.search.state import Problem
+from amdp.oracles.base import relative
 from amdp.oracles.interrupts import POLL_SECONDS
 from amdp.oracles.stationary.chains import Chains, Policy
 from amdp.oracles.subprocesses import Tell, run_in_subprocess
@@ -18,17 +21,36 @@ GRACE_SECONDS = 1.0  # after its limit, until a solver in another process is end
 
 
 class Progress(NamedTuple):
-    """How far a running solve has come."""
+    """How far a running solve has come. The bound begins at that of Markov policies, and never falls."""
 
     incumbent: float
-    bound: float
+    bound: float  # proved
     nodes: int
     seconds: float
+    first_bound: float = -inf  # at which the bound began
+    claim: float | None = None  # the bound of a solver, if one is at work: nobody has examined it yet
 
     @property
     def gap(self) -> float:
-        """How much cheaper another policy could be."""
-        return self.incumbent - self.bound
+        """How much cheaper another policy could be: the absolute gap to what is proved."""
+        return max(0.0, self.incumbent - self.bound)
+
+    @property
+    def relative_gap(self) -> float | None:
+        """The gap as a part of what the incumbent costs, None if that is 0."""
+        return relative(self.gap, self.incumbent)
+
+
+@dataclass
+class _Course:
+    """The bounds of one problem, for scaled costs."""
+
+    first: float
+    proved: float
+    claimed: float
+
+    def __iter__(self) -> Iterator[float]:
+        return iter((self.first, self.proved, self.claimed))
 
 
 class SearchClock:
@@ -37,8 +59,16 @@ class SearchClock:
     Compiled searches cannot look at a clock; they look at `halt`, which is set when the time is over.
     """
 
-    def __init__(self, seconds: float, listener: Callable[[Progress], None] | None) -> None:
+    def __init__(
+        self,
+        seconds: float,
+        listener: Callable[[Progress], None] | None,
+        floor: Callable[[Problem], float] = lambda problem: -inf,  # a bound that is known without a search
+        charge: float = 0.0,  # what a bound for scaled costs may be off by
+    ) -> None:
         self._began = perf_counter()
+        self._floor, self._charge = floor, charge
+        self._courses: dict[int, _Course] = {}  # of the problems that were reported on, by the identity of their costs
         self._seconds = seconds
         self._listener = listener
         self._timer: Timer | None = None
@@ -103,10 +133,24 @@ class SearchClock:
         if self._is_interrupted:
             end()
 
-    def report(self, problem: Problem, incumbent: float, bound: float, nodes: int) -> None:
-        """Report progress, in the size of the costs that were asked about."""
-        if self._listener is not None:
-            self._listener(Progress(problem.scale * incumbent, problem.scale * bound, nodes, self.seconds))
+    def report(self, problem: Problem, incumbent: float, bound: float, nodes: int, claim: float | None = None) -> None:
+        """Report progress, in the size of the costs that were asked about; a solver's own bound is a `claim`."""
+        if self._listener is None:
+            return
+        course = self._courses.get(id(problem.costs))
+        if course is None:
+            floor = self._floor(problem)
+            course = self._courses[id(problem.costs)] = _Course(floor, floor, floor)
+        course.proved = max(course.proved, bound)
+        course.claimed = max(course.claimed, course.proved, -inf if claim is None else claim)
+        first, proved, claimed = (problem.scale * (each - self._charge) for each in course)
+        told = Progress(problem.scale * incumbent, proved, nodes, self.seconds, first)
+        self._listener(told if claim is None else told._replace(claim=claimed))
+
+    def proved(self, problem: Problem) -> float:
+        """The bound for scaled costs that was last reported; -inf if none was."""
+        course = self._courses.get(id(problem.costs))
+        return -inf if course is None else course.proved
 
 
 def next_portion(portion: int, seconds: float) -> int:
@@ -139,6 +183,10 @@ class Search(ABC):
     def solve(self, problems: Sequence[Problem], clock: SearchClock) -> list[SearchResult]:
         """A policy and a bound for each problem."""
         return [self._solve_one(problem, clock) for problem in problems]
+
+    def markov_bound(self, problem: Problem) -> float:
+        """The cost of the best policy that may choose by step as well: a bound that takes one backward sweep."""
+        return self._chains.markov_bound(problem.costs)
 
     @abstractmethod
     def _solve_one(self, problem: Problem, clock: SearchClock) -> SearchResult:

@@ -1,5 +1,6 @@
 """Under limits: a policy, its value, and a bound that holds; and what is told on the way."""
 
+import itertools
 from time import process_time
 
 import numpy as np
@@ -189,3 +190,48 @@ def test_a_search_takes_the_same_way_in_every_run() -> None:
     first, second = (branching(domain, 3).minimize(cost[None]) for _ in range(2))
     assert first.report.nodes == second.report.nodes
     assert (first.actions == second.actions).all()
+
+
+def heard_from(name: str, domain: StationaryPolicies, cost: Floats, **settings: object) -> tuple[Plan, list[Progress]]:
+    planner = bind(oracle(name, **settings), domain)
+    heard: list[Progress] = []
+    planner.on_progress = heard.append  # type: ignore[attr-defined]
+    return planner.minimize(cost[None])[0], heard
+
+
+@pytest.mark.parametrize(
+    "name", ["auto", "branch-and-bound", "enumeration", "cycles", "local-search", "milp", "milp-pulp"]
+)
+@pytest.mark.parametrize("scale", [1000.0, -0.01])
+def test_bounds_begin_at_that_of_markov_policies_never_fall_and_end_at_the_answer(name: str, scale: float) -> None:
+    family = "deterministic" if name == "cycles" else "sparse"
+    shape = (8, 5, 3) if "milp" in name else (60, 60, 4) if name == "cycles" else (200, 9, 3)
+    domain, cost = world(family, "noise", shape, np.random.default_rng(4))
+    limits = {"nodes": 30_000} if name == "cycles" else {}
+    plan, heard = heard_from(name, domain, scale * cost, **limits)
+    markov = float(domain.dynamics.cheapest(scale * cost[None]).values[0, 0, domain.initial])
+    rounding = 1e-12 * abs(scale) * shape[0]
+    assert heard, "nobody was told anything"
+    assert heard[0].first_bound == pytest.approx(markov, abs=rounding)
+    for before, after in itertools.pairwise([*heard, heard[-1]._replace(incumbent=plan.objective, bound=plan.bound)]):
+        assert before.first_bound <= before.bound <= after.bound + rounding
+        assert before.gap == max(0.0, before.incumbent - before.bound)
+    assert all((one.claim is not None) == ("milp" in name) for one in heard)
+
+
+def test_what_a_solver_claims_is_no_bound_until_it_is_examined() -> None:
+    domain, cost = world("sparse", "noise", (60, 9, 3), np.random.default_rng(0))
+    plan, heard = heard_from("milp", domain, cost, seconds=1.0)
+    assert plan.bound >= heard[-1].bound
+    claims = [one.claim for one in heard if one.claim is not None]
+    assert claims == sorted(claims)
+    assert claims[0] == heard[0].first_bound, "HiGHS begins at minus infinity"
+
+
+def test_a_bound_is_the_same_whether_or_not_somebody_listens() -> None:
+    domain, cost = world("sparse", "noise", (100, 12, 3), np.random.default_rng(6))
+    for nodes in (0, 1, 50):
+        told, _ = heard_from("branch-and-bound", domain, cost, nodes=nodes, starts=1)
+        alone = bind(oracle("branch-and-bound", nodes=nodes, starts=1), domain).minimize(cost[None])[0]
+        assert told.bound == pytest.approx(alone.bound, abs=1e-10)
+        assert (told.actions == alone.actions).all()

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from amdp import InvalidInput, Plans, bind, kernels
+from amdp import InvalidInput, Plans, bind, kernels, oracle
 from amdp.arrays import Costs, step_major
 from amdp.oracles.stationary.chains import Chains
 from amdp.oracles.stationary.enumeration import Table
@@ -111,3 +111,16 @@ def test_after_the_horizon_of_a_table_no_law_moves(family: str) -> None:
     moves = domain.dynamics.dense().p[0][np.arange(4), every_policy(domain)]  # [n, s, y]
     law = np.linalg.matrix_power(moves, table.horizon)[:, 0]
     assert np.abs(np.einsum("ns,nsy->ny", law, moves) - law).sum(axis=1).max() < 1e-13
+
+
+def test_the_gaps_of_a_batch_are_those_of_its_plans() -> None:
+    domain, cost = world("sparse", "noise", (40, 9, 3), np.random.default_rng(3))
+    hurried = oracle("branch-and-bound", nodes=1, starts=1)
+    plans = bind(hurried, domain).minimize(np.stack([cost, -3.0 * cost, 0.0 * cost]))
+    assert (plans.gap >= 0.0).all()
+    assert plans.gap[0] > 0.0
+    for one, gap, part in zip(plans, plans.gap, plans.relative_gap, strict=True):
+        assert one.gap == gap == one.objective - one.bound
+        assert one.relative_gap == (None if np.isnan(part) else part)
+    assert plans.relative_gap[0] == pytest.approx(plans.gap[0] / abs(plans.objective[0]), rel=1e-15)
+    assert plans[2].relative_gap is None
