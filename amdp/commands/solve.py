@@ -1,6 +1,7 @@
 """`amdp solve`: an optimal policy of a world under its own costs, with a proof of optimality."""
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,7 +20,7 @@ from amdp.commands.screen import (
     Screen,
     WorldSettings,
     clear_errors,
-    gap_text,
+    complain,
     print_json,
     settings,
     unmarked,
@@ -28,14 +29,21 @@ from amdp.errors import InvalidInput, MissingDependency, UnsupportedDomain
 from amdp.game.games import WORLD_FILES
 from amdp.instances import Instance, build, load
 from amdp.model.domains import Domain, StationaryPolicies
-from amdp.oracles.base import GROUP, Plan, Planner, PlanningOracle, Status, bind, oracle
+from amdp.oracles.base import GROUP, ExportingOracle, Plan, Planner, PlanningOracle, Status, bind, oracle
+from amdp.oracles.model_files import require_model_suffix
+from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.search import Progress
 
 MAX_SHOWN = 12  # steps and states of a policy that fit a screen of 80 columns
 USUAL = "Without it: dp for markov policies, auto for stationary ones."
-GAP = "Gap that counts as optimal, as a part of what the best policy pays; stationary: of steps times the largest cost."
+GAP = (
+    "Absolute gap that counts as optimal, in units of what the best policy pays; stationary: of steps times the "
+    "largest cost."
+)
+LINE_WIDTH = 77  # of progress: with the spinner before it, less than 80
 COUNTED = ("iterations", "nodes", "rebuilds", "solver", "note")
 REPORT = ("seconds", *COUNTED)
+GAPS = ("absolute_gap", "relative_gap")
 
 
 def solve(
@@ -57,6 +65,18 @@ def solve(
     seconds: Annotated[float | None, typer.Option(help="Time limit of the oracle.")] = None,
     gap: Annotated[float | None, typer.Option(help=GAP)] = None,
     threads: Annotated[int | None, typer.Option(help="Threads of the oracle.")] = None,
+    more: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="KEY=VALUE for the oracle, such as solver=CBC or formulation=value; repeatable."),
+    ] = None,
+    solver_options: Annotated[
+        list[str] | None,
+        typer.Option("--option", help="KEY=VALUE for its solver, by the solver's own name; repeatable."),
+    ] = None,
+    log: Annotated[bool, typer.Option("--log", help="Show the solver's own log, on standard error.")] = False,
+    export: Annotated[
+        Path | None, typer.Option(help="Write the model to a .lp or .mps file, then solve; an old file is replaced.")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Find a policy of least expected cost in a world, and prove how close to optimal it is.
@@ -64,25 +84,38 @@ def solve(
     Example: amdp solve world.npz --domain stationary --oracle auto --seconds 10
 
     Example: amdp solve random-parked --domain stationary --world n_states=3
+
+    Example: amdp solve tiny --oracle pulp --set solver=CBC --log --export tiny.lp
     """
     with clear_errors(), stopwatch() as clock:
+        if export is not None:
+            require_model_suffix(export)
+        own = settings("--option", solver_options or ())
+        given = {"seconds": seconds, "gap": gap, "threads": threads, "log": log or None, "options": own or None}
+        options = _together(given, settings("--set", more or ()))
         built = instance_of(instance, settings("--world", world or ()))
-        options = {"seconds": seconds, "gap": gap, "threads": threads}
         is_markov = policies is PolicyClass.MARKOV
         domain: Domain = built.domain if is_markov else StationaryPolicies(built.kernel, built.initial)
         usual = "dp" if is_markov else "auto"
         name = usual if oracle_name is None else oracle_name
-        chosen = _oracle(name, {option: value for option, value in options.items() if value is not None}, domain)
-        title = f"{name}: {built.name}"
-        waiting = unmarked(f"{title} (the first solve on a machine compiles for some seconds)")
-        with Screen(stderr=True).status(waiting) as spinner:
+        chosen = _oracle(name, options, domain)
+        if export is not None:
+            _exporting(name, chosen, domain).export(domain, built.costs, export)
+            complain(f"wrote {export}")
+        waiting = unmarked(f"{name}: {built.name} (the first solve on a machine compiles)")
+        screen = Screen(stderr=True)
+        with nullcontext() if log else screen.status(waiting) as spinner:
             planner = _planner(chosen, domain, usual if name != usual else None)
-            if hasattr(planner, "on_progress"):
-                planner.on_progress = partial(_show_progress, title, spinner)
+            if isinstance(planner, StationaryPlanner):
+                if planner.reason:
+                    screen.print(f"{name} {planner.reason}")  # before the search, which may be long
+                planner.on_progress = partial(_show_progress, spinner) if spinner else None
             clock.begin()
             plans = planner.minimize(built.costs[None]).require(Status.OPTIMAL, Status.FEASIBLE)
             spent = clock.read()
     answer = _as_dict(name, plans[0]) | {"solving_seconds": spent.working, "loading_seconds": spent.loading}
+    if export is not None:
+        answer["model"] = str(export)
     if as_json:
         print_json(answer)
     else:
@@ -98,23 +131,43 @@ def instance_of(name: str, options: dict[str, Any]) -> Instance:
     return load(name)
 
 
+def _together(options: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
+    """The options that are given, with those of `--set`; one that has a word of its own is not given twice."""
+    given = {option: value for option, value in options.items() if value is not None}
+    twice = [option for option in more if option in given]
+    if twice:
+        word = "option" if twice[0] == "options" else twice[0]
+        raise InvalidInput(f"--set {twice[0]} and --{word} are both given; one is enough")
+    return {**given, **more}
+
+
 def _oracle(name: str, options: dict[str, Any], domain: Domain) -> PlanningOracle:
     """The oracle with these options; an option that it lacks is refused with the names of oracles that have it."""
     lacking = [option for option in options if option not in registry.known_options(registry.find(GROUP, name))]
     if lacking:
-        others = [other for other in registry.names(GROUP) if _takes(other, lacking, domain)]
+        others = [other for other, kind in _solving(domain) if set(lacking) <= set(registry.known_options(kind))]
         remedy = f"--oracle {', '.join(others)}" if others else "no oracle for these policies has it"
         raise InvalidInput(f"{name!r} has no option {lacking[0]!r}; it is an option of: {remedy}")
     return oracle(name, **options)
 
 
-def _takes(name: str, options: list[str], domain: Domain) -> bool:
-    """Whether an installed oracle that solves the domain has these options."""
-    try:
-        candidate = registry.find(GROUP, name)
-    except MissingDependency:
-        return False
-    return set(options) <= set(registry.known_options(candidate)) and bool(candidate().supports(domain))
+def _exporting(name: str, chosen: PlanningOracle, domain: Domain) -> ExportingOracle:
+    """The oracle as one that writes its model; one that has none is refused with the names of those that do."""
+    if isinstance(chosen, ExportingOracle):
+        return chosen
+    others = ", ".join(other for other, kind in _solving(domain) if hasattr(kind, "export"))
+    raise InvalidInput(f"--export: {name!r} has no model to write; those that have one: --oracle {others}")
+
+
+def _solving(domain: Domain) -> Iterator[tuple[str, Any]]:
+    """The installed oracles that solve a domain, with their names."""
+    for name in registry.names(GROUP):
+        try:
+            kind = registry.find(GROUP, name)
+        except MissingDependency:
+            continue
+        if kind().supports(domain):
+            yield name, kind
 
 
 def _planner(chosen: PlanningOracle, domain: Domain, remedy: str | None) -> Planner:
@@ -125,9 +178,23 @@ def _planner(chosen: PlanningOracle, domain: Domain, remedy: str | None) -> Plan
         raise UnsupportedDomain(f"{problem}; --oracle {remedy} does" if remedy else str(problem)) from problem
 
 
-def _show_progress(title: str, spinner: Spinner, now: Progress) -> None:
-    bounds = f"incumbent {now.incumbent:.6g}, bound {now.bound:.6g}, gap {gap_text(now.gap, now.incumbent)}"
-    spinner.update(unmarked(f"{title}: {bounds}, {now.nodes} nodes, {now.seconds:.1f} s"))
+def _show_progress(spinner: Spinner, now: Progress) -> None:
+    spinner.update(unmarked(progress_line(now)))
+
+
+def progress_line(now: Progress) -> str:
+    """How far a solve has come, in one line: the most important first, and what does not fit is left out."""
+    parts = [f"{now.seconds:.0f} s", f"objective {now.incumbent:.5g}", f"bound {now.bound:.5g}"]
+    if now.claim is not None:
+        parts.append(f"solver claims {now.claim:.5g}")
+    parts.append(f"absolute gap {now.gap:.2g}")
+    if now.relative_gap is not None:
+        parts.append(f"relative gap {now.relative_gap:.2g}")
+    parts.append(f"{now.nodes} nodes")
+    line = parts[0]
+    for part in parts[1:]:
+        line = f"{line}, {part}" if len(line) + len(part) + 2 <= LINE_WIDTH else line
+    return line
 
 
 def _as_dict(name: str, plan: Plan) -> dict[str, Any]:
@@ -136,8 +203,9 @@ def _as_dict(name: str, plan: Plan) -> dict[str, Any]:
         "status": plan.status,
         "objective": plan.objective,
         "bound": plan.bound,
-        "gap": plan.gap,
-        "relative_gap": plan.gap / abs(plan.objective) if plan.objective else None,
+        "gap": plan.gap,  # the absolute gap by its old name
+        "absolute_gap": plan.gap,
+        "relative_gap": plan.relative_gap,
         **{name: getattr(plan.report, name) for name in REPORT},
         "actions": plan.actions.tolist(),
         "values": plan.values.tolist(),
@@ -162,7 +230,7 @@ def _facts(answer: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What there is to say: a count of zero says that the oracle does not count such things, or had no need to."""
     yield from ((key, str(answer[key])) for key in ("oracle", "status"))
     yield from ((key, f"{answer[key]:.10g}") for key in ("objective", "bound"))
-    yield "gap", gap_text(answer["gap"], answer["objective"])
+    yield from ((key.replace("_", " "), f"{answer[key]:.3g}") for key in GAPS if answer[key] is not None)
     yield from ((key, str(answer[key])) for key in COUNTED if answer[key])
     yield "solving", f"{answer['solving_seconds']:.3g} seconds"
     yield "loading", f"{answer['loading_seconds']:.3g} seconds: the world, the oracle, machine code"
