@@ -54,9 +54,10 @@ def test_an_unknown_option_lists_the_known_ones() -> None:
         ("lp", {"gap": -1e-9}, "gap = -1e-09"),
         ("lp", {"threads": 0}, "threads = 0"),
         ("pulp", {"seconds": -0.5}, "seconds = -0.5"),
-        ("pulp", {"solver": "GUROBI"}, "solver = 'GUROBI'; PuLP is asked for one of HiGHS, CBC"),
+        ("pulp", {"solver": "magic"}, "solver = 'magic'; PuLP does not know it; here are: HiGHS, CBC"),
+        ("pulp", {"solver": 3}, "solver = 3; PuLP does not know it"),
         ("cvxpy", {"seconds": -0.5}, "seconds = -0.5"),
-        ("cvxpy", {"solver": "SCS"}, "solver = 'SCS'; cvxpy is asked for one of HIGHS, CLARABEL"),
+        ("cvxpy", {"solver": "magic"}, "solver = 'magic'; cvxpy does not know it"),
         ("enumeration", {"limit": 0}, "limit = 0; it must be at least 1"),
     ],
 )

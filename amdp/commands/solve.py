@@ -29,6 +29,7 @@ from amdp.errors import InvalidInput, MissingDependency, UnsupportedDomain
 from amdp.game.games import WORLD_FILES
 from amdp.instances import Instance, build, load
 from amdp.model.domains import Domain, StationaryPolicies
+from amdp.options import require_kinds
 from amdp.oracles.base import GROUP, ExportingOracle, Plan, Planner, PlanningOracle, Status, bind, oracle
 from amdp.oracles.model_files import require_model_suffix
 from amdp.oracles.stationary.planning import StationaryPlanner
@@ -143,11 +144,13 @@ def _together(options: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
 
 def _oracle(name: str, options: dict[str, Any], domain: Domain) -> PlanningOracle:
     """The oracle with these options; an option that it lacks is refused with the names of oracles that have it."""
-    lacking = [option for option in options if option not in registry.known_options(registry.find(GROUP, name))]
+    kind = registry.find(GROUP, name)
+    lacking = [option for option in options if option not in registry.known_options(kind)]
     if lacking:
-        others = [other for other, kind in _solving(domain) if set(lacking) <= set(registry.known_options(kind))]
+        others = [other for other, known in _solving(domain) if set(lacking) <= set(registry.known_options(known))]
         remedy = f"--oracle {', '.join(others)}" if others else "no oracle for these policies has it"
         raise InvalidInput(f"{name!r} has no option {lacking[0]!r}; it is an option of: {remedy}")
+    require_kinds(name, kind, options)
     return oracle(name, **options)
 
 

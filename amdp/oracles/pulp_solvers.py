@@ -33,7 +33,7 @@ BUNDLED = ("HiGHS", "CBC")
 # Arguments of PuLP's solvers for which the oracles have settings.
 SETTINGS = {"msg": "log", "timeLimit": "seconds", "threads": "threads"}
 CBC_SETTINGS = {"seconds": "seconds", "sec": "seconds", "threads": "threads"}
-CBC_REFUSALS = ("No match for", "is illegal for", "Possible options for", "was provided for")
+CBC_REFUSALS = ("No match for", "Multiple matches for", "is illegal for", "Possible options for", "was provided for")
 
 Pairs = dict[tuple[int, ...], Any]  # the variable of each `(h, s, a)`
 Inflow = dict[tuple[int, int], list[Any]]  # what enters each `(h, s)`
@@ -70,7 +70,8 @@ def require_solver(settings: Settings) -> None:
 def solver_class(name: str) -> Any:
     """The class of PuLP for a solver that is installed here, or `InvalidInput` with those that are."""
     known = pulp.listSolvers()
-    meant = [each for each in known if name.casefold() in (each.casefold(), _without_ending(each).casefold())]
+    wanted = str(name).casefold()
+    meant = [each for each in known if wanted in (each.casefold(), _without_ending(each).casefold())]
     for each in sorted(meant, key=lambda one: one.endswith("_CMD")):  # rather in Python than by a command
         if _is_available(each):
             return type(_bare(each))
@@ -78,7 +79,7 @@ def solver_class(name: str) -> Any:
     here = ", ".join([*BUNDLED, *others])
     if meant:
         raise InvalidInput(f"{name!r}; PuLP knows it but does not find it on this machine; here are: {here}", "solver")
-    near = suggestion(name, [*BUNDLED, *known])
+    near = suggestion(str(name), [*BUNDLED, *known])
     raise InvalidInput(f"{name!r}; PuLP does not know it; {near}here are: {here}", "solver")
 
 
@@ -100,17 +101,15 @@ def _is_available(name: str) -> bool:
         return False
 
 
-def _require_arguments(kind: Any, given: Any) -> None:
+def _require_arguments(kind: Any, given: dict[str, Any]) -> None:
     """Refuse options that a solver of PuLP does not take; one that takes all of them refuses what it does not know."""
     parameters = signature(kind).parameters
     if any(parameter.kind is Parameter.VAR_KEYWORD for parameter in parameters.values()):
         return
     for name, value in given.items():
         if name not in parameters:
-            reason = (
-                f"{kind.name} of PuLP does not take it; {suggestion(name, parameters)}it takes: {', '.join(parameters)}"
-            )
-            raise refused(name, value, reason)
+            near = suggestion(name, parameters)
+            raise refused(name, value, f"{kind.name} of PuLP does not take it; {near}it takes: {', '.join(parameters)}")
 
 
 def _require_cbc_option(name: str, value: Any) -> None:
