@@ -1,5 +1,6 @@
 """`amdp oracles`: the planning oracles by name, the policies that each one solves for, and packages that it lacks."""
 
+from collections.abc import Mapping
 from math import inf
 from typing import Annotated, Any
 
@@ -53,9 +54,14 @@ def _row(name: str) -> dict[str, Any]:
         "name": name,
         "what": summary(type(chosen)),
         "solves": list(dict.fromkeys(describe(domain) for domain in sample_domains() if chosen.supports(domain))),
-        "options": {option: None if value == inf else value for option, value in values.items()},
+        "options": {option: _plain(value) for option, value in values.items()},
         "missing": registry.remedy(registry.missing(chosen.requires)),
     }
+
+
+def _plain(value: Any) -> Any:
+    """A setting as JSON has it: no limit is null, options of a solver are a table."""
+    return dict(value) if isinstance(value, Mapping) else None if value == inf else value
 
 
 def _over(row: dict[str, Any], kind: PolicyClass) -> list[str]:

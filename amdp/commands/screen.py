@@ -74,8 +74,8 @@ def print_json(content: Any) -> None:
 
 
 def gap_text(gap: float, objective: float) -> str:
-    """A gap between a value and its bound, in absolute numbers and as a part of the value."""
-    part = f", {gap / abs(objective):.3g} of the objective" if gap and objective else ""
+    """A gap between a value and its bound: absolute, and relative to the value."""
+    part = f", {gap / abs(objective):.3g} relative" if gap and objective else ""
     return f"{gap:.3g} absolute{part}" if gap else "0"
 
 
