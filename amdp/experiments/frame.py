@@ -151,9 +151,11 @@ def _usual(find: Any, part: Named | LearnerSettings) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A setting as a cell: lists as texts, no limit as nothing."""
+    """A setting as a cell: lists and tables as texts, no limit as nothing."""
     if isinstance(value, float) and not isfinite(value):
         return None
+    if isinstance(value, Mapping):
+        return str(dict(value))
     return value if value is None or isinstance(value, bool | int | float | str) else str(list(value))
 
 

@@ -224,3 +224,16 @@ def test_what_is_not_proved_is_left_empty(spec: Spec, store: Store, tmp_path: Pa
     row = next(csv.DictReader(StringIO(table(spec, tmp_path))))
     assert (row["best_bound"], row["regret_high"]) == ("", "")
     assert frame(spec, other)["regret_high"].isna().all()
+
+
+def test_options_of_a_solver_are_a_cell_and_several_values_are_several_runs(tmp_path: Path) -> None:
+    text = """
+        seeds = 1
+        baseline = false
+        games = [{ instance = "tiny", losses = "bernoulli", episodes = 3 }]
+        learners = [{ name = "ftpl-shared", oracle = { name = "lp", options = { presolve = ["on", "off"] } } }]
+    """
+    spec, store = Spec.parse(text, "options"), Store(tmp_path)
+    for one in spec.first():
+        store.write(execute(one.settings))
+    assert set(frame(spec, store)["oracle.options"]) == {"{'presolve': 'on'}", "{'presolve': 'off'}"}
