@@ -17,6 +17,8 @@ and its planner, a subclass of `base.Planner`, has
 where the objective of a plan is the value of its policy, and no policy costs less than its bound. Most oracles write
 less: a `solving.Solver` that returns the mass of its optimum (`solving.SolverPlanner` scales, checks and evaluates), or
 over stationary policies a `stationary.search.Search` (`stationary.planning.StationaryPlanner` does the same).
+An oracle with a model has `export(domain, cost, path)` too, and writes through `model_files`; options of its solver and
+its log are the matter of `solver_options`.
 `checked.Checked` holds an oracle against backward induction. A projection oracle has the same three members with
 `base.Projector` in `projection`. An entry point in the group `amdp.oracles` or `amdp.projections` gives it a name.
 """

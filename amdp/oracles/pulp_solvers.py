@@ -53,8 +53,11 @@ class Settings(Protocol):
 
 
 def require_solver(settings: Settings) -> None:
-    """Refuse a solver that is not there, and options that it does not know."""
+    """Refuse a solver that is not there, and options that it does not know; `highs` and `cbc` are spelled as here."""
     options = adopt(settings)
+    for name in BUNDLED:
+        if str(settings.solver).casefold() == name.casefold():
+            object.__setattr__(settings, "solver", name)  # the oracle is frozen
     if settings.solver == "HiGHS":
         require_highs_options(options)
     elif settings.solver == "CBC":

@@ -77,7 +77,8 @@ def test_an_option_reaches_the_mixed_program(stationary: tuple[StationaryPolicie
         ("cvxpy", {"solver": "SCIPY", "options": {"scipy_options": {"magic": 1}}}, "SCIPY refuses it: .*magic"),
         ("cvxpy", {"solver": "SCIPY", "seconds": 1}, "seconds = 1; give SCIPY an option of its own"),
         ("cvxpy", {"solver": "magic"}, "solver = 'magic'; cvxpy does not know it; here are: .*HIGHS"),
-        ("pulp", {"solver": "cbc"}, "solver = 'cbc'; PuLP does not know it; did you mean 'CBC'"),
+        ("pulp", {"solver": "highs", "options": {"magic": 1}}, "options.magic = 1; HiGHS has no such option"),
+        ("pulp", {"solver": "cbcs"}, "solver = 'cbcs'; PuLP does not know it; did you mean 'CBC'"),
     ],
 )
 def test_what_a_solver_does_not_know_is_refused_by_name(name: str, settings: dict[str, object], reason: str) -> None:
@@ -134,6 +135,10 @@ def test_the_log_of_a_solver_goes_to_standard_error(
         shown = capfd.readouterr()
         assert shown.out == ""
         assert (words in shown.err) == log
+
+
+def test_the_letters_of_a_solver_may_be_small() -> None:
+    assert oracle("milp-pulp", solver="cbc") == oracle("milp-pulp", solver="CBC")
 
 
 def test_oracles_with_options_can_be_hashed_compared_and_sent() -> None:

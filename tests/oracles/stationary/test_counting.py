@@ -14,7 +14,7 @@ from benchmarks.stationary_worlds import world
 
 @pytest.mark.parametrize("family", ["sparse", "grid", "river", "deterministic"])
 def test_the_estimate_is_near_the_number_that_a_list_has(family: str) -> None:
-    # 400 draws: in 200 worlds of each family the estimate was never further off. Without the weights `A**k` it is.
+    # Of 200 worlds of each family, the estimate of none was off by more than 0.249: it is the same in every run.
     for seed in range(5):
         domain, _ = world(family, "noise", (50, 9, 3 if family != "river" else 2), np.random.default_rng(seed))
         chains = Chains.of(domain)
