@@ -6,16 +6,17 @@ those of its methods `draw`, `weigh` and `learn`, called one after the other: bo
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amdp.arrays import Policies, one_hot
 from amdp.kernels.blocks import Block, Played, Waiting
-from amdp.kernels.rows import IntervalRows, LeaderRows, Narrowing, Paths, Rows
+from amdp.kernels.rows import Epochs, IntervalRows, LeaderRows, Narrowing, Paths, Rows
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.dynamics import Dynamics
 from amdp.model.transitions import SingleKernel
 
 State = TypeVar("State")
@@ -82,6 +83,33 @@ class BlockDynamics(NamedTuple):
             return domain
         box: Any = domain.dynamics
         return MarkovPolicies(box.narrowed(self.told), domain.initial)
+
+
+class UsedDynamics(NamedTuple):
+    """The same for a learner that need not take up at once what it has gathered about the dynamics."""
+
+    rows: Rows  # of the dynamics in use
+    told: Narrowing | Epochs | None  # None if an episode tells nothing new
+
+    @classmethod
+    def of(cls, used: Domain, gathered: Dynamics, *, in_epochs: bool) -> Self:
+        """Copies of boxes that change; a kernel, or a box that stays, as it is."""
+        dynamics: Any = used.dynamics
+        if not narrows(used):
+            return cls(dynamics.rows, None)
+        in_use, newest = dynamics.narrowing(), cast(BernsteinBox, gathered)
+        return cls(in_use.rows, Epochs(newest.narrowing(), in_use) if in_epochs else in_use)
+
+    def after(self, used: Domain, gathered: Dynamics) -> tuple[Domain, Dynamics]:
+        """The domain in use, and what was gathered, after the block that began with the given ones."""
+        if self.told is None:
+            return used, gathered
+        in_use, newest = cast(BernsteinBox, used.dynamics), cast(BernsteinBox, gathered)
+        if isinstance(self.told, Epochs):
+            taken = in_use.narrowed(self.told.used)
+            return MarkovPolicies(taken, used.initial), newest.narrowed(self.told.gathered)
+        taken = in_use.narrowed(self.told)
+        return MarkovPolicies(taken, used.initial), taken
 
 
 def has_compiled_form(domain: Domain) -> bool:

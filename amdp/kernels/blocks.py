@@ -77,9 +77,10 @@ FAINTEST = -500.0  # the logarithm of the least mass of a prior; the exponential
 
 
 class Projecting(NamedTuple):
-    """How a compiled game projects onto the occupancy measures of one kernel: the arguments of `entropy.project`."""
+    """How a compiled game projects onto occupancy measures: the arguments of `entropy.project`."""
 
     rows: tuple[Any, ...]  # `FlowRows` as plain tuples
+    usable: Bools  # [h, s*a, y], where mass may go over a box; empty over a kernel
     reached: Bools  # [h, s]
     initial: int
     highest: float  # logarithms of weights must be below
@@ -92,9 +93,9 @@ class Projecting(NamedTuple):
 class Tilted(NamedTuple):
     """What a learner keeps of the measure nearest to `prior * exp(-rate * total)`; a compiled game writes to it."""
 
-    prior: Floats  # [h, s, a], logarithms
+    prior: Floats  # [h, s*a, m], logarithms; m is 1 over a kernel, the number of next states over a box
     total: Floats  # [h, s, a], the sum of loss estimates that tilts the prior
-    log_measure: Floats  # [h, s, a], the last projection
+    log_measure: Floats  # [h, s*a, m], the last projection
     prices: Floats  # [1, h, s], those of the last projection, to start the next one from
     gap: Floats  # [1], of the last projection
     warm: Bools  # [1], whether there are prices to start from

@@ -47,6 +47,39 @@ def narrow(box, start, states, actions):
 
 
 @_entry
+def gather(epochs, start, states, actions):
+    """Narrow the box of all visits; renew that in use if some pair has twice its visits. Whether it was renewed.
+
+    Only pairs of the segment can have got there: all others are as they were when that was last asked.
+    """
+    narrow(epochs.gathered, start, states, actions)
+    doubled = False
+    for j in range(states.size - 1):
+        h, s, a = start + j, states[j], actions[j]
+        before, now = epochs.used.visits[h, s, a].sum(), epochs.gathered.visits[h, s, a].sum()
+        doubled = doubled or now >= max(1, 2 * before)
+    if doubled:
+        epochs.used.visits[:] = epochs.gathered.visits
+        _renew(epochs.used)
+    return doubled
+
+
+@_entry
+def _renew(box):
+    """Set all bounds to the newest intervals alone; a row that was never visited is the whole simplex."""
+    steps, states, n_actions, _ = box.lower.shape
+    box.fallbacks[0] = 0
+    for h in range(steps):
+        for s in range(states):
+            for a in range(n_actions):
+                box.lower[h, s, a] = 0.0
+                box.upper[h, s, a] = 1.0
+                if box.visits[h, s, a].sum() > 0:
+                    _intersect(box, h, s, a, False)
+                _fill_row(box.lower, box.upper, box.rows, h, s, a)
+
+
+@_entry
 def _intersect(box, h, s, a, with_old):
     """Set the bounds of a row to its newest interval, intersected with the old one or not; False if that is empty.
 
@@ -75,13 +108,14 @@ def _intersect(box, h, s, a, with_old):
 
 
 @_entry
-def support(lower, upper, initial, usable):
-    """Where an occupancy measure `usable[h, s, a, y]` of some kernel of a box can have mass; whether there is any.
+def support(lower, upper, initial, usable, reached):
+    """Where an occupancy measure of some kernel of a box can have mass: `usable[h, s, a, y]`, and in the states
+    `reached[h, s]`; whether there is any.
 
     The moves of the last step have their mass in `y = 0`. A state that mass could not leave again is dead.
     """
     steps, states, n_actions, _ = lower.shape
-    dead, reached = np.zeros(states, np.bool_), np.zeros(states, np.bool_)
+    dead = np.zeros(states, np.bool_)
     usable[:] = False
     usable[steps - 1, :, :, 0] = True
     for h in range(steps - 2, -1, -1):
@@ -90,15 +124,15 @@ def support(lower, upper, initial, usable):
                 _open_moves(lower[h, s, a], upper[h, s, a], dead, usable[h, s, a])
         for s in range(states):
             dead[s] = not usable[h, s].any()
-    reached[initial] = True
+    reached[:] = False
+    reached[0, initial] = True
     for h in range(steps):
-        later = np.zeros(states, np.bool_)
         for s in range(states):
             for a in range(n_actions):
                 for y in range(states):
-                    usable[h, s, a, y] = usable[h, s, a, y] and reached[s]
-                    later[y] = later[y] or usable[h, s, a, y]
-        reached = later
+                    usable[h, s, a, y] = usable[h, s, a, y] and reached[h, s]
+                    if h < steps - 1 and usable[h, s, a, y]:
+                        reached[h + 1, y] = True
     return not dead[initial]
 
 

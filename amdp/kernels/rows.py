@@ -66,6 +66,13 @@ class Narrowing(NamedTuple):
     radius: Floats  # `log_term, spread, offset, discount, scale` of `amdp.model.confidence.Radius`
 
 
+class Epochs(NamedTuple):
+    """Two boxes side by side: that of all visits, which narrows, and that in use, which is renewed at times."""
+
+    gathered: Narrowing
+    used: Narrowing  # with the visits of the last time; its bounds are those of the counts alone
+
+
 Rows = DenseRows | SparseRows | IntervalRows
 LeaderRows = FullRows | SparseRows | IntervalRows
 

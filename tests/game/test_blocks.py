@@ -4,6 +4,7 @@ import pickle
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -54,6 +55,7 @@ NAMED = (
 IN_BOXES = (
     *("ftpl", "ftpl-shared", "ftpl-scaled", "ftpl-scaled-per-step", "ftpl-adaptive", "fpl", "soft-leader"),
     *("pomd", "delayed-oppo", "delayed-oppo-full"),
+    *("uob-reps", "uc-o-reps-bernstein", "delayed-uob-reps", "delayed-uob-ftrl", "o-reps-adaptive"),
 )
 LISTING = ("hedge", "delayed-hedge")  # all policies: for small worlds
 SCALED = ("ftpl-scaled", "ftpl-scaled-per-step", "ftpl-adaptive")
@@ -161,6 +163,91 @@ def test_boxes_have_no_compiled_form_for_what_the_loops_do_not_do() -> None:
         assert block_form(learner, MarkovPolicies(box)) is None
     optimization = PolicyOptimization(0.3, Evaluation(ImplicitExploration(0.1)), when_doubled)
     assert block_form(optimization, MarkovPolicies(BernsteinBox.vacuous(shape, radius))) is None
+
+
+def test_measures_over_boxes_have_no_compiled_form_for_what_the_loops_do_not_do() -> None:
+    shape = (3, 3, 2)
+    radius, estimator = Radius.jin_2020(shape, 9), ImplicitExploration(0.1)
+    told = MarkovPolicies(BernsteinBox.vacuous(shape, radius))
+    assert block_form(MirrorDescent(0.1, estimator), told) is not None
+    others: list[Any] = [
+        MirrorDescent(0.1, estimator, "cvxpy"),
+        MirrorDescent(0.1, estimator, refresh=lambda used, gathered: gathered),
+        type("Other", (MirrorDescent,), {})(0.1, estimator),
+        RegularizedLeader(0.1, type("Other", (ImplicitExploration,), {})(0.1)),
+    ]
+    assert all(block_form(other, told) is None for other in others)
+    for box in (OwnBox.vacuous(shape, radius), BernsteinBox.vacuous(shape, OwnRadius.jin_2020(shape, 9))):
+        assert block_form(MirrorDescent(0.1, estimator), MarkovPolicies(box)) is None
+
+
+def known_box(shape: Shape, scale: float) -> BernsteinBox:
+    """A box with some visits, and with bounds that do not come from them: what a learner may be told."""
+    p = random_kernel("dense", shape, np.random.default_rng(3)).dense().p
+    visits = np.random.default_rng(4).multinomial(3, p)
+    visits[-1] = visits[0, 1, 1] = 0
+    radius = Radius.jin_2020(shape, ROUNDS, scale=scale)
+    return BernsteinBox(np.maximum(0.0, p - 0.3), np.minimum(1.0, p + 0.3), visits, radius)
+
+
+@pytest.mark.parametrize("late", ["none", "geometric"])
+@pytest.mark.parametrize(
+    "player",
+    [
+        MirrorDescent(3.0, ImportanceWeighting()),
+        MirrorDescent(0.0, DelayAdapted(0.0), refresh=when_doubled),
+        MirrorDescent(0.1, WholeTable(), NewtonProjection(factored_states=2)),
+        RegularizedLeader(0.3, DelayAdapted(0.05)),
+        RegularizedLeader(0.3, WholeTable(), refresh=when_doubled),
+        RegularizedLeader(AdaptiveRate(2.0), WholeTable(), refresh=when_doubled),
+        RegularizedLeader(AdaptiveRate(2.0), ImplicitExploration(0.05), refresh=when_doubled),
+        RegularizedLeader(AdaptiveRate(0.0), WholeTable()),
+    ],
+)
+def test_blocks_of_measures_over_a_box_that_was_known_in_part(
+    player: Any, late: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    box = known_box((4, 3, 2), 0.3)
+    game, _, domain = game_over(box, DELAYS[late], "ftpl")
+    require_same(ArenaGame(game.arena, game.losses, game.delays, player.feedback), player, domain, monkeypatch)
+
+
+@pytest.mark.parametrize(
+    "player",
+    [
+        RegularizedLeader(900.0, WholeTable(), refresh=when_doubled),  # when a policy is drawn
+        RegularizedLeader(AdaptiveRate(900.0), WholeTable()),  # when a rate adapts too
+        RegularizedLeader(AdaptiveRate(900.0), ImplicitExploration(0.5), refresh=when_doubled),
+    ],
+)
+def test_masses_too_faint_for_compiled_sums_are_left_to_python(player: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loss of 1 takes the share of an action to `exp(-900)`: the plain certificate has to agree."""
+    played, learned = Mock(wraps=MeasureBlocks._played), Mock(wraps=MeasureBlocks._learned)
+    monkeypatch.setattr(MeasureBlocks, "_played", lambda *given: played(*given))
+    monkeypatch.setattr(MeasureBlocks, "_learned", lambda *given: learned(*given))
+    box = BernsteinBox.vacuous((3, 2, 2), Radius.jin_2020((3, 2, 2), ROUNDS, scale=0.05))
+    game, _, domain = game_over(box, DELAYS["bursts"], "fpl", ROUNDS)
+    require_same(ArenaGame(game.arena, game.losses, game.delays, player.feedback), player, domain, monkeypatch)
+    assert played.call_count > 4  # blocks: some went on after a stop
+    assert learned.called == isinstance(player.rate, AdaptiveRate)
+
+
+def test_a_learner_of_epochs_keeps_two_boxes_in_blocks_too() -> None:
+    shape, rounds = (4, 3, 2), 100
+    box = BernsteinBox.vacuous(shape, Radius.jin_2020(shape, rounds, scale=0.05))
+    game, player, domain = game_over(box, None, "uob-reps", rounds)
+    blocks: Any = play_blocks(game, player, domain, Streams.from_seed(1))
+    next(blocks)
+    found, rng = blocks._distribution, Streams.from_seed(1)
+    state = player.start(domain, rng.learner)
+    for record in play_rounds(game, player, domain, Streams.from_seed(1)):
+        state = player.observe(state, record.segment)
+    for name in ("lower", "upper", "visits", "fallbacks"):
+        assert_array_equal(getattr(found.gathered, name), getattr(state.gathered, name))
+        used, expected = (each.projector.domain.dynamics for each in (found, state))
+        assert_array_equal(getattr(used, name), getattr(expected, name))
+    assert (used.visits.sum(), found.gathered.visits.sum()) == (expected.visits.sum(), 3 * rounds)
+    assert 0 < used.visits.sum() < 3 * rounds
 
 
 def test_a_distribution_that_was_kept_is_not_changed_by_later_blocks() -> None:
@@ -306,8 +393,6 @@ def test_who_has_no_compiled_form_plays_in_python() -> None:
     for other in (literal, Ftpl(player.perturbation, player.estimator, "lp")):
         assert block_form(other, domain) is None
     assert block_form(MirrorDescent(0.1, ImportanceWeighting(), "cvxpy"), domain) is None
-    box = MarkovPolicies(BernsteinBox.vacuous(domain.shape, Radius.jin_2020(domain.shape, ROUNDS)), domain.initial)
-    assert block_form(MirrorDescent(0.1, ImportanceWeighting()), box) is None
     assert block_form(type("Other", (MirrorDescent,), {})(0.1, ImportanceWeighting()), domain) is None
     assert block_form(MirrorDescent(0.1, type("Other", (ImportanceWeighting,), {})()), domain) is None
     assert block_form(RegularizedLeader(type("Other", (AdaptiveRate,), {})(1.0), WholeTable()), domain) is None

@@ -22,7 +22,8 @@ def test_the_support_of_a_box_is_that_of_its_certificate(width: float) -> None:
             np.minimum(1.0, p + width * rng.random(p.shape)),
         )
         box, initial = BernsteinBox(lower, upper), int(rng.integers(states))
-        usable = np.empty((*shape, states), bool)
-        assert kernels.boxes.support(lower, upper, initial, usable)
+        usable, reached = np.empty((*shape, states), bool), np.empty((steps, states), bool)
+        assert kernels.boxes.support(lower, upper, initial, usable, reached)
         plain = supported(MarkovPolicies(box, initial), np.zeros((steps, states, actions, states)))
         assert_array_equal(usable, plain > -np.inf)
+        assert_array_equal(reached, usable.any(axis=(2, 3)))

@@ -10,17 +10,26 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import nan
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amdp import kernels
 from amdp.algorithms import bounds
-from amdp.algorithms.blocks import BlockResult, empty_played, waiting
+from amdp.algorithms.blocks import (
+    BlockResult,
+    UsedDynamics,
+    empty_played,
+    has_compiled_form,
+    loaded_dynamics,
+    narrows,
+    saved_dynamics,
+    waiting,
+)
 from amdp.algorithms.bounds import AdaptiveBound, Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, estimated_loss, learned
-from amdp.algorithms.estimators.feedback import Feedback, Weights
+from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
 from amdp.algorithms.estimators.importance_weighting import (
     COMPILED,
     DelayAdapted,
@@ -29,8 +38,8 @@ from amdp.algorithms.estimators.importance_weighting import (
 )
 from amdp.algorithms.rates import AdaptiveRate, FixedRate, Rate, as_numbers, as_rate, from_numbers, has_numbers
 from amdp.arrays import Floats, Policies
-from amdp.errors import InvalidInput, Unsolved
-from amdp.kernels.blocks import DRAW, FAINTEST, WEIGH, Block, Played, Projecting, Tilted, Waiting
+from amdp.errors import InvalidInput
+from amdp.kernels.blocks import FAINTEST, LEARN, WEIGH, Block, Played, Projecting, Tilted, Waiting
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import Dynamics
@@ -186,14 +195,14 @@ class MeasureLearner(ABC):
         return None
 
     def block_form(self, domain: Domain) -> "MeasureBlocks | None":
-        """Its compiled form, over one kernel, with a projection that compiled games can ask."""
-        known = isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel)
-        if not known or type(self) not in COMPILED_LEARNERS or type(self.estimator) not in COMPILED_ESTIMATORS:
+        """Its compiled form, with a projection and a rule of refreshing that compiled games know."""
+        if type(self) not in COMPILED_LEARNERS or type(self.estimator) not in COMPILED_ESTIMATORS:
             return None
-        if not has_numbers(as_rate(self.rate)):
+        if not isinstance(domain, MarkovPolicies) or not has_compiled_form(domain):
             return None
-        projecting = bind_projection(self.projection, domain).compiled()
-        return None if projecting is None else MeasureBlocks(self, projecting)
+        if not has_numbers(as_rate(self.rate)) or (narrows(domain) and self.refresh not in (every_round, when_doubled)):
+            return None
+        return None if bind_projection(self.projection, domain).compiled() is None else MeasureBlocks(self)
 
     @abstractmethod
     def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
@@ -270,14 +279,14 @@ class RegularizedLeader(MeasureLearner):
 # Of these types and of no subclass, which may do something else.
 COMPILED_LEARNERS: tuple[type, ...] = (MirrorDescent, RegularizedLeader)
 COMPILED_ESTIMATORS: tuple[type, ...] = (*COMPILED, DelayAdapted)
+USED = "used "  # the names of what is saved of dynamics in use, if newer ones were gathered, begin so
 
 
 @dataclass(frozen=True, eq=False)
 class MeasureBlocks:
-    """Mirror descent and the regularized leader over a kernel, block by block."""
+    """Mirror descent and the regularized leader, block by block."""
 
     learner: MeasureLearner
-    projecting: Projecting = field(repr=False)
 
     def space(self, slots: int, domain: Domain) -> Waiting | Floats:
         """Segments that wait; with full information the occupancy measures of their rounds."""
@@ -288,39 +297,65 @@ class MeasureBlocks:
     def play(
         self, distribution: TiltedMeasure, block: Block, space: Any, rng: np.random.Generator
     ) -> tuple[TiltedMeasure, BlockResult]:
-        """Play; where the compiled game stops at a projection, the projector finds it, and the game goes on."""
+        """Play; where the compiled game stops at a projection, the learner's methods find it, and the game goes on."""
+        game = _Game.of(distribution, in_epochs=self.learner.refresh is when_doubled)
         rate, measure = as_numbers(distribution.rate), _as_arrays(distribution)
         policies = np.empty((len(block.slots), *distribution.total.shape))
         played = empty_played(*policies.shape[:2])
-        k, part = 0, DRAW
+        k = 0
         while True:
-            k, part = self._played(distribution.domain, block, space, rate, k, measure, policies, played)
-            after = _from_arrays(distribution, from_numbers(distribution.rate, rate), measure)
+            k, part, arrival = self._played(game, block, space, rate, k, measure, policies, played)
+            after = _from_arrays(game.after(distribution), from_numbers(distribution.rate, rate), measure)
             if k < 0:
                 break
-            _put(measure, self._found(after, part, Segment(played.states[k].copy(), played.actions[k].copy()), rng))
-        after = replace(after, played=PlayedPolicy(distribution.domain, policies[-1]))
-        return after, BlockResult(played, policies, np.zeros(len(policies), np.int64))
+            if part == LEARN:
+                stopped = replace(after, played=PlayedPolicy(after.domain, policies[k]))
+                after = self._learned(stopped, block, space, range(arrival, block.starts[k + 1]))
+                rate, measure = as_numbers(after.rate), _as_arrays(after)
+                k += 1
+                continue
+            if part == WEIGH:  # says what is wrong
+                self.learner.weigh(after, Segment(played.states[k].copy(), played.actions[k].copy()), rng)
+            _put(measure, after.projection)
+        if game.known.told is None:  # a box that changed is no longer that of the last round
+            after = replace(after, played=PlayedPolicy(after.domain, policies[-1]))
+        nothing = np.zeros(len(policies), np.int64)
+        return after, BlockResult(played, policies, nothing, narrows(distribution.domain))
 
     def save(self, distribution: TiltedMeasure) -> dict[str, NDArray[Any]]:
-        return {"rate": as_numbers(distribution.rate), **_as_arrays(distribution)._asdict()}
+        measure, used = _as_arrays(distribution), distribution.projector.domain
+        log_measure = measure.log_measure.reshape(distribution.prior.shape)
+        arrays = measure._replace(prior=distribution.prior, log_measure=log_measure)._asdict()
+        older = {} if distribution.gathered is used.dynamics else saved_dynamics(used)
+        in_use = {USED + name: value for name, value in older.items()}
+        return {"rate": as_numbers(distribution.rate), **arrays, **saved_dynamics(distribution.domain), **in_use}
 
     def load(self, distribution: TiltedMeasure, saved: Mapping[str, NDArray[Any]]) -> TiltedMeasure:
-        arrays = {name: value for name, value in saved.items() if name != "rate"}
-        return _from_arrays(distribution, from_numbers(distribution.rate, saved["rate"]), Tilted(**arrays))
+        older = {name.removeprefix(USED): value for name, value in saved.items() if name.startswith(USED)}
+        gathered = loaded_dynamics(distribution.domain, saved)
+        used = loaded_dynamics(distribution.domain, older) if older else gathered
+        measure = Tilted(*(saved[name] for name in Tilted._fields))
+        known = _over(distribution, used, gathered.dynamics)
+        return _from_arrays(known, from_numbers(distribution.rate, saved["rate"]), measure)
 
-    def _found(self, stopped: TiltedMeasure, part: int, segment: Segment, rng: np.random.Generator) -> Projection:
-        """The projection at which a compiled game stopped; what cannot be is said as the Python methods say it."""
-        if part == WEIGH:
-            self.learner.weigh(stopped, segment, rng)
-        found = stopped.projection
-        if part != DRAW:
-            raise Unsolved("the gap of an adaptive rate was not found: the loss estimates are too large", found)
-        return found
+    def _learned(self, stopped: TiltedMeasure, block: Block, space: Any, arrivals: range) -> TiltedMeasure:
+        """What the learner's own method makes of the feedback at which a compiled game stopped, and of what is left."""
+        for i in arrivals:
+            stopped = self.learner.learn(stopped, self._feedback(block, space, i))
+        return stopped
+
+    def _feedback(self, block: Block, space: Any, arrival: int) -> Feedback:
+        slot = block.arrived[arrival]
+        if isinstance(self.learner.estimator, WholeTable):
+            nowhere = Segment(np.empty(0, np.int64), np.empty(0, np.int64))
+            weights = Weights(np.empty(0), occupancy=space[slot])
+            return FullInformation(nowhere, weights, block.tables[block.arrived_tables[arrival]])
+        segment = Segment(space.states[slot], space.actions[slot])
+        return Bandit(segment, Weights(space.weights[slot]), space.losses[slot])
 
     def _played(
         self,
-        domain: Domain,
+        game: "_Game",
         block: Block,
         space: Any,
         rate: Floats,
@@ -328,25 +363,50 @@ class MeasureBlocks:
         measure: Tilted,
         policies: Policies,
         played: Played,
-    ) -> tuple[int, int]:
-        """Plays on from a round; the round and the part of it that could not be, or -1."""
+    ) -> tuple[int, int, int]:
+        """Plays on from a round; the round, the part of it that could not be, and the arrival there, or -1."""
         estimator, is_descent = self.learner.estimator, isinstance(self.learner, MirrorDescent)
         result = first, measure, policies, played
-        kernel = domain.dynamics
-        assert isinstance(kernel, SingleKernel)
         if isinstance(estimator, WholeTable):
-            stopped = kernels.measures.full(self.projecting, block, space, rate, is_descent, *result)
+            stopped = kernels.measures.full(game.projecting, game.known.told, block, space, rate, is_descent, *result)
         else:
             how = float(getattr(estimator, "gamma", 0.0)), isinstance(estimator, DelayAdapted), is_descent
-            stopped = kernels.measures.bandit(self.projecting, kernel.rows, block, space, rate, *how, *result)
-        return int(stopped[0]), int(stopped[1])
+            stopped = kernels.measures.bandit(game.projecting, *game.known, block, space, rate, *how, *result)
+        k, part, arrival = map(int, stopped)
+        return k, part, arrival
+
+
+class _Game(NamedTuple):
+    """The dynamics that a block is played over, and how projections go there; both are written to."""
+
+    known: UsedDynamics
+    projecting: Projecting
+
+    @classmethod
+    def of(cls, distribution: TiltedMeasure, *, in_epochs: bool) -> Self:
+        projector = distribution.projector
+        projecting = projector.compiled()
+        assert projecting is not None
+        return cls(UsedDynamics.of(projector.domain, distribution.gathered, in_epochs=in_epochs), projecting)
+
+    def after(self, before: TiltedMeasure) -> TiltedMeasure:
+        """The distribution over the dynamics that the rounds since then have left."""
+        if self.known.told is None:
+            return before
+        return _over(before, *self.known.after(before.projector.domain, before.gathered))
+
+
+def _over(distribution: TiltedMeasure, used: Domain, gathered: Dynamics) -> TiltedMeasure:
+    """The distribution over other dynamics."""
+    return replace(distribution, projector=distribution.projector.oracle.bind(used), gathered=gathered)
 
 
 def _as_arrays(distribution: TiltedMeasure) -> Tilted:
     """A copy for a compiled game, which writes to it."""
-    shape, last = distribution.total.shape, distribution.last
-    empty = np.empty(shape), np.empty((1, *shape[:2])), np.empty(1), np.zeros(1, bool), np.zeros(1, bool)
-    measure = Tilted(distribution.prior.copy(), distribution.total.copy(), *empty)
+    (steps, states, actions), last = distribution.total.shape, distribution.last
+    prior = distribution.prior.copy().reshape(steps, states * actions, -1)
+    empty = np.empty(prior.shape), np.empty((1, steps, states)), np.empty(1), np.zeros(1, bool), np.zeros(1, bool)
+    measure = Tilted(prior, distribution.total.copy(), *empty)
     if last is not None:
         _put(measure, last)
         measure.stands[0] = distribution.stands
@@ -355,7 +415,7 @@ def _as_arrays(distribution: TiltedMeasure) -> Tilted:
 
 def _put(measure: Tilted, projection: Projection) -> None:
     """Make it the measure that stands."""
-    measure.log_measure[:] = projection.log_measure
+    measure.log_measure[:] = projection.log_measure.reshape(measure.log_measure.shape)
     measure.prices[0] = projection.prices
     measure.gap[0] = projection.gap
     measure.warm[0] = np.isfinite(projection.prices).all()
@@ -364,12 +424,12 @@ def _put(measure: Tilted, projection: Projection) -> None:
 
 def _from_arrays(before: TiltedMeasure, rate: Rate, measure: Tilted) -> TiltedMeasure:
     """What a compiled game left. It proves its projections, but does not look at them any further: nan."""
-    found = measure.log_measure.copy(), measure.prices[0].copy(), nan, float(measure.gap[0]), nan, 0.0
+    shape = before.prior.shape
+    prior, log_measure = measure.prior.reshape(shape).copy(), measure.log_measure.reshape(shape).copy()
+    found = log_measure, measure.prices[0].copy(), nan, float(measure.gap[0]), nan, 0.0
     last, stands = Projection(*found, Status.OPTIMAL, Report(before.projector.name)), bool(measure.stands[0])
     useful = last if stands or measure.warm[0] else None
-    return TiltedMeasure(
-        before.projector, rate, measure.prior.copy(), measure.total.copy(), before.gathered, useful, stands
-    )
+    return TiltedMeasure(before.projector, rate, prior, measure.total.copy(), before.gathered, useful, stands)
 
 
 def entropy(projection: Projection) -> float:

@@ -21,6 +21,8 @@ between them; `tilting` finds a row of a box; `evaluation` goes from prices to p
 `s * A + a`; all arrays are C-contiguous.
 """
 
+from amdp.kernels.entropy.box import has_faint_mass as has_faint_mass
+from amdp.kernels.entropy.box import lay_out_all as lay_out_all
 from amdp.kernels.entropy.box import prepare as prepare
 from amdp.kernels.entropy.judge import judge as judge
 from amdp.kernels.entropy.newton import project as project

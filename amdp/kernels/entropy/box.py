@@ -8,6 +8,7 @@ from amdp.kernels.rows import BoxRows
 
 NEGLIGIBLE_LOG = 40.0  # by how much the logarithm of an addend may lie below that of the sum to count
 FAR_LOG = 1e5  # logarithms beyond this are rounded by more than 1e-11
+FAINT_LOG_MASS = -600.0  # the logarithm of masses that the sums of a projection may lose
 SAFE_LOG_RANGE = 600.0  # products of weights and prices within this range of logarithms do not underflow
 
 
@@ -145,11 +146,39 @@ def write_row(rows, h, row, pair, later, log_measure):
 
 
 @entry
-def prepare(given_rows, log_point, usable, pairs):
-    """Lay out the weights of a box where mass may go; whether all of these are positive.
+def lay_out(lower, upper, h, s, a, laid_lower, laid_upper, log_lower, log_upper):
+    """Write the bounds `[h, s, a, y]` of a pair to the rows that a projection reads."""
+    row = s * lower.shape[2] + a
+    for y in range(lower.shape[3]):
+        laid_lower[h, row, y] = lower[h, s, a, y]
+        laid_upper[h, row, y] = upper[h, s, a, y]
+        log_lower[h, row, y] = np.log(lower[h, s, a, y])
+        log_upper[h, row, y] = np.log(upper[h, s, a, y])
 
-    `rows.weights` is left as a logarithm: numpy exponentiates an array faster than compiled code does.
-    """
+
+@entry
+def lay_out_all(lower, upper, laid_lower, laid_upper, log_lower, log_upper):
+    """The same for all pairs; nothing follows those of the last step."""
+    for h in range(lower.shape[0] - 1):
+        for s in range(lower.shape[1]):
+            for a in range(lower.shape[2]):
+                lay_out(lower, upper, h, s, a, laid_lower, laid_upper, log_lower, log_upper)
+
+
+@entry
+def has_faint_mass(log_measure):
+    """Whether a measure `[h, s*a, y]` has masses that are too small for the sums by which it was proved."""
+    for h in range(log_measure.shape[0]):
+        for row in range(log_measure.shape[1]):
+            for y in range(log_measure.shape[2]):
+                if -np.inf < log_measure[h, row, y] < FAINT_LOG_MASS:
+                    return True
+    return False
+
+
+@entry
+def prepare(given_rows, log_point, usable, pairs):
+    """Lay out the weights of a box where mass may go; whether all of these are positive."""
     rows = BoxRows(*given_rows)
     positive = True
     steps, width, states = log_point.shape
@@ -164,7 +193,7 @@ def prepare(given_rows, log_point, usable, pairs):
                     bottom = min(bottom, value)
             positive = positive and bottom > -np.inf
             for y in range(states):
-                rows.weights[h, row, y] = rows.log_weights[h, row, y] - (top if top > -np.inf else 0.0)
+                rows.weights[h, row, y] = np.exp(rows.log_weights[h, row, y] - top) if top > -np.inf else 0.0
             rows.top[h, row] = top
             rows.span[h, row] = top - bottom
             rows.tilt[h, row] = np.nan

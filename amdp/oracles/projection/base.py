@@ -64,7 +64,12 @@ class Projection:
     @cached_property
     def policy(self) -> Floats:
         """The chance of each action `[h, s, a]`; uniform where the measure has no mass."""
-        return shares(self.log_measure if self.log_measure.ndim == 3 else log_sum(self.log_measure))
+        if self.log_measure.ndim == 3:
+            return shares(self.log_measure)
+        log_mass = np.empty(self.log_measure.shape[:3])
+        by_pair = np.ascontiguousarray(self.log_measure).reshape(log_mass.size, -1)
+        kernels.measures.log_sums(by_pair, log_mass.reshape(-1))
+        return shares(log_mass)
 
     def require(self, *accepted: Status) -> Self:
         """Itself, if its status is accepted; otherwise `Unsolved` with the residuals."""

@@ -26,7 +26,6 @@ from amdp.oracles.polytope import has_polytope
 from amdp.oracles.projection.base import LARGEST_EXPONENT, Projection, Projector, status_of
 from amdp.oracles.projection.certificate import certified, supported
 
-FAINT_LOG_MASS = -600.0  # the logarithm of masses that the sums of compiled code may lose
 FAR_LOG_WEIGHT = 1e10  # logarithms of weights whose rounding may be seen in the gap
 Arrays = tuple[Any, ...]  # what the compiled code takes for `FlowRows`
 
@@ -112,7 +111,7 @@ class _KernelProjector(_NewtonProjector):
         self._rows = _kernel_rows(domain.dynamics)
 
     def compiled(self) -> Projecting:
-        return Projecting(self._rows, self._reached, self.domain.initial, LARGEST_EXPONENT, *self._limits())
+        return Projecting(self._rows, _NOWHERE, self._reached, self.domain.initial, LARGEST_EXPONENT, *self._limits())
 
     def _projected(self, point: Floats, start: Floats | None, began: float) -> Projection:
         steps = len(point)
@@ -133,20 +132,25 @@ class _BoxProjector(_NewtonProjector):
         assert isinstance(domain, MarkovPolicies)
         steps, states, actions = domain.shape
         self._flat = steps, states * actions, states
-        self._usable = np.empty(self.point_shape, bool)
-        box = domain.dynamics
-        if not kernels.boxes.support(np.array(box.lower), np.array(box.upper), domain.initial, self._usable):
+        self._usable, self._reached = np.empty(self.point_shape, bool), np.empty((steps, states), bool)
+        lower, upper = (np.array(bound, order="C") for bound in (domain.dynamics.lower, domain.dynamics.upper))
+        if not kernels.boxes.support(lower, upper, domain.initial, self._usable, self._reached):
             supported(domain, np.zeros(self.point_shape))  # says what is wrong
-        bounds = [np.array(bound[:-1], order="C") for bound in (domain.dynamics.lower, domain.dynamics.upper)]
-        with np.errstate(divide="ignore"):
-            bounds += [np.log(bound) for bound in bounds]
-        self._bounds = [bound.reshape(steps - 1, states * actions, states) for bound in bounds]
+        self._bounds = [np.empty((steps - 1, states * actions, states)) for _ in range(4)]
+        kernels.entropy.lay_out_all(lower, upper, *self._bounds)
+
+    def compiled(self) -> Projecting:
+        """With copies of the bounds, and of where mass may go: a game writes to them as the box changes."""
+        bounds = [bound.copy() for bound in self._bounds]
+        flow = BOX, _NOT_DENSE, _NOT_SPARSE, tuple(self._laid_out(bounds))
+        usable, reached = self._usable.reshape(self._flat).copy(), self._reached.copy()
+        return Projecting(flow, usable, reached, self.domain.initial, LARGEST_EXPONENT, *self._limits())
 
     def _projected(self, point: Floats, start: Floats | None, began: float) -> Projection:
         """Where masses are too small for the compiled sums, the plain certificate has to agree."""
         projection = self._compiled(point.reshape(self._flat), start, began)
-        faint = (projection.log_measure > -inf) & (projection.log_measure < FAINT_LOG_MASS)
-        if projection.status is not Status.OPTIMAL or not faint.any():
+        log_measure = projection.log_measure.reshape(self._flat)
+        if projection.status is not Status.OPTIMAL or not kernels.entropy.has_faint_mass(log_measure):
             return projection
         plain = certified(self.domain, point, projection.prices, projection.report)
         if status_of(plain.gap, len(point), self.oracle.gap) is Status.OPTIMAL:
@@ -154,23 +158,22 @@ class _BoxProjector(_NewtonProjector):
         return replace(projection, gap=max(projection.gap, plain.gap), status=Status.FEASIBLE)
 
     def _compiled(self, point: Floats, start: Floats | None, began: float) -> Projection:
-        rows, pairs, usable = self._laid_out(), np.zeros(self._flat[:2]), self._usable
-        arrays = tuple(rows)
-        if not kernels.entropy.prepare(arrays, point, usable.reshape(self._flat), pairs):
+        arrays, pairs, reached = tuple(self._laid_out(self._bounds)), np.zeros(self._flat[:2]), self._reached
+        if not kernels.entropy.prepare(arrays, point, self._usable.reshape(self._flat), pairs):
             usable = supported(self.domain, point.reshape(self.point_shape)) > -inf
             kernels.entropy.prepare(arrays, point, usable.reshape(self._flat), pairs)
-        np.exp(rows.weights, out=rows.weights)
+            reached = np.asarray(usable.any(axis=(2, 3)))
         log_measure = np.empty(self._flat)
         flow = BOX, _NOT_DENSE, _NOT_SPARSE, arrays
-        solution = self._solved(flow, pairs, np.asarray(usable.any(axis=(2, 3))), True, start, log_measure)
+        solution = self._solved(flow, pairs, reached, True, start, log_measure)
         return self._answer(flow, point, log_measure, solution, began)
 
-    def _laid_out(self) -> BoxRows:
+    def _laid_out(self, bounds: list[Floats]) -> BoxRows:
         """Rows with room for the weights and for what is chosen: new ones, so that no answer depends on the last."""
         steps, width, states = self._flat
         entries = [np.empty((steps - 1, width, states)) for _ in range(4)]
         masses = [np.empty((steps - 1, width)) for _ in range(4)]
-        return BoxRows(*self._bounds, *entries[:2], *masses[:2], *entries[2:], *masses[2:])
+        return BoxRows(*bounds, *entries[:2], *masses[:2], *entries[2:], *masses[2:])
 
 
 def _explained(answer: Projection, point: Floats) -> Projection:
@@ -185,6 +188,7 @@ def _explained(answer: Projection, point: Floats) -> Projection:
 
 
 _NO_ENTRIES, _NO_ROWS = np.empty((0, 0, 0)), np.empty((0, 0))
+_NOWHERE = np.empty((0, 0, 0), bool)
 _NOT_DENSE: Arrays = (_NO_ENTRIES,)
 _NOT_SPARSE: Arrays = np.empty((0, 0), np.int64), np.empty(0, np.int32), np.empty(0)
 _NOT_A_BOX: Arrays = *(_NO_ENTRIES,) * 6, *(_NO_ROWS,) * 2, *(_NO_ENTRIES,) * 2, *(_NO_ROWS,) * 2
