@@ -20,6 +20,7 @@ from amdp.model.dynamics import Dynamics
 from amdp.model.transitions import SingleKernel
 
 State = TypeVar("State")
+OLDER = "used "  # the names of what is saved of dynamics in use begin so, if newer ones were gathered
 
 
 class BlockResult(NamedTuple):
@@ -141,6 +142,19 @@ def loaded_dynamics(domain: Domain, saved: Mapping[str, NDArray[Any]]) -> Domain
     box: Any = domain.dynamics
     learned = saved["lower"], saved["upper"], saved["visits"], box.radius, int(saved["fallbacks"])
     return MarkovPolicies(BernsteinBox(*learned), domain.initial)
+
+
+def saved_used(used: Domain, gathered: Domain) -> dict[str, NDArray[Any]]:
+    """The same where a learner may use older dynamics than it has gathered."""
+    older = {} if gathered.dynamics is used.dynamics else saved_dynamics(used)
+    return saved_dynamics(gathered) | {OLDER + name: value for name, value in older.items()}
+
+
+def loaded_used(domain: Domain, saved: Mapping[str, NDArray[Any]]) -> tuple[Domain, Dynamics]:
+    """The domain in use and the gathered dynamics that were saved, from a domain that starts."""
+    older = {name.removeprefix(OLDER): value for name, value in saved.items() if name.startswith(OLDER)}
+    gathered = loaded_dynamics(domain, saved)
+    return loaded_dynamics(domain, older) if older else gathered, gathered.dynamics
 
 
 def waiting(slots: int, steps: int) -> Waiting:

@@ -6,6 +6,7 @@ from numba.extending import overload
 
 from amdp.kernels.compiling import entry
 from amdp.kernels.layout import EMPTY_TOLERANCE
+from amdp.kernels.rows import Epochs
 
 UNCHANGED, NARROWED, STARTED_AGAIN = 0, 1, 2  # what an episode changed: STARTED_AGAIN if some rows became wider
 
@@ -155,14 +156,16 @@ def _open_moves(lower, upper, dead, usable):
 def observe(told, states, actions):
     """What a learner learns of the dynamics from an episode: UNCHANGED, NARROWED or STARTED_AGAIN.
 
-    `told` is a `Narrowing` box; None if the dynamics stay as they are.
+    `told` is a `Narrowing` box, or `Epochs`, of which the box in use counts; None if the dynamics stay as they are.
     """
     raise NotImplementedError("compiled code only")
 
 
 @overload(observe)
 def _observe(told, states, actions):
-    return _observe_nothing if isinstance(told, types.NoneType) else _observe_box
+    if isinstance(told, types.NoneType):
+        return _observe_nothing
+    return _observe_in_epochs if told.instance_class is Epochs else _observe_box
 
 
 def _observe_nothing(told, states, actions):
@@ -173,3 +176,7 @@ def _observe_box(told, states, actions):
     before = told.fallbacks[0]
     narrow(told, 0, states, actions)
     return NARROWED if told.fallbacks[0] == before else STARTED_AGAIN
+
+
+def _observe_in_epochs(told, states, actions):
+    return STARTED_AGAIN if gather(told, 0, states, actions) else UNCHANGED

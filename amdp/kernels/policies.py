@@ -130,6 +130,14 @@ def extreme_visits(rows, policies, initial, steps, states, actions, sign, out):
             out[i, m] = policies[i, steps[m], states[m], actions[m]] * reach
 
 
+@_inner
+def every_pair(shape):
+    """Steps, states and actions of all pairs, in the order of a table `[h, s, a]`."""
+    steps, states, n_actions = shape
+    number = np.arange(steps * states * n_actions)
+    return number // (states * n_actions), number // n_actions % states, number % n_actions
+
+
 @_entry
 def greatest_visits(rows, policies, k, initial, states, actions, out):
     """The greatest visit chance `[h]` of each pair of an episode under policy `k` of `[b, h, s, a]`, over a box."""

@@ -9,7 +9,15 @@ from amdp.kernels.clock import nanoseconds
 from amdp.kernels.compiling import entry, inner
 from amdp.kernels.episodes import _add_estimate, _add_table, _keep, _lap
 from amdp.kernels.paths import walk
-from amdp.kernels.policies import add_costs_to_come, dilated_bonus, greatest_visits, local_bonus, local_weights
+from amdp.kernels.policies import (
+    add_costs_to_come,
+    dilated_bonus,
+    every_pair,
+    extreme_visits,
+    greatest_visits,
+    local_bonus,
+    local_weights,
+)
 from amdp.kernels.rows import IntervalRows
 from amdp.kernels.soft import occupancy
 
@@ -40,6 +48,30 @@ def _visited_over_kernel(rows, policies, k, initial, states, actions, measure, o
         out[h] = measure[h, states[h], actions[h]]
 
 
+def visit_bounds(rows, policies, k, initial, pairs, greatest, least):
+    """The greatest and the least chance of every pair under policy `k` of `[b, h, s, a]`.
+
+    Over a kernel they are the same, and `visited` has left them in `greatest`.
+    """
+    raise NotImplementedError("compiled code only")
+
+
+@overload(visit_bounds)
+def _visit_bounds(rows, policies, k, initial, pairs, greatest, least):
+    return _visit_bounds_in_box if rows.instance_class is IntervalRows else _visit_bounds_over_kernel
+
+
+def _visit_bounds_in_box(rows, policies, k, initial, pairs, greatest, least):
+    steps, states, actions = pairs
+    played = policies[k : k + 1]
+    extreme_visits(rows, played, initial, steps, states, actions, -1.0, greatest.reshape(1, -1))
+    extreme_visits(rows, played, initial, steps, states, actions, 1.0, least.reshape(1, -1))
+
+
+def _visit_bounds_over_kernel(rows, policies, k, initial, pairs, greatest, least):
+    least[:] = greatest
+
+
 @_inner
 def _weigh(rows, block, waiting, k, policies, played, gamma, measure, weights):
     """Weigh the segment of round `k` by the chances of its pairs, and let it wait; False if a chance is none."""
@@ -63,11 +95,11 @@ def _add_loss_to_go(waiting, slot, scores):
 
 
 @_inner
-def _subtract(bonus, scores):
+def _subtract(factor, bonus, scores):
     for h in range(scores.shape[0]):
         for s in range(scores.shape[1]):
             for a in range(scores.shape[2]):
-                scores[h, s, a] -= bonus[h, s, a]
+                scores[h, s, a] -= factor * bonus[h, s, a]
 
 
 @_entry
@@ -122,13 +154,14 @@ def evaluated_full(rows, told, block, kept, rate, exploration, total, policies, 
 
 
 @_entry
-def with_bonus(rows, block, waiting, kept, rate, exploration, gamma, total, policies, played):
-    """Bandit feedback, and the loss to go less dilated bonuses, over a kernel.
+def with_bonus(rows, told, block, waiting, kept, rate, exploration, gamma, factor, total, policies, played):
+    """Bandit feedback, and the loss to go less a factor times dilated bonuses.
 
     Returns -1, or the round that visited a pair without a chance. `kept[slot, h, s, a]` are the bonuses of what waits.
     """
     steps, states, _ = total.shape
-    scores, measure, bonus = np.empty(total.shape), np.empty(total.shape), np.empty(total.shape)
+    scores, bonus = np.empty(total.shape), np.empty(total.shape)
+    greatest, least, pairs = np.empty(total.shape), np.empty(total.shape), every_pair(total.shape)
     weights, local = np.empty(steps), np.empty((steps, states))
     clock = np.zeros(2, np.int64)
     now = nanoseconds(clock)
@@ -137,17 +170,19 @@ def with_bonus(rows, block, waiting, kept, rate, exploration, gamma, total, poli
         now = _lap(clock, now, played.spent, DRAW)
         walk(block.paths, policies[k], block.initial, block.luck[k], played.states[k], played.actions[k])
         now = _lap(clock, now, played.spent, ARENA)
-        if not _weigh(rows, block, waiting, k, policies, played, gamma, measure, weights):
+        if not _weigh(rows, block, waiting, k, policies, played, gamma, greatest, weights):
             return k
         if block.slots[k] >= 0:
-            local_bonus(policies[k], measure, measure, gamma, local)
+            visit_bounds(rows, policies, k, block.initial, pairs, greatest, least)
+            local_bonus(policies[k], least, greatest, gamma, local)
             dilated_bonus(rows, policies[k], local, bonus)
             kept[block.slots[k]] = bonus
         now = _lap(clock, now, played.spent, WEIGH)
+        observe(told, played.states[k], played.actions[k])
         for i in range(block.starts[k], block.starts[k + 1]):
             scores[:] = 0.0
             _add_loss_to_go(waiting, block.arrived[i], scores)
-            _subtract(kept[block.arrived[i]], scores)
+            _subtract(factor, kept[block.arrived[i]], scores)
             _add_table(scores, total)
         now = _lap(clock, now, played.spent, LEARN)
     return -1

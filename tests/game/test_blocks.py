@@ -54,7 +54,7 @@ NAMED = (
 )
 IN_BOXES = (
     *("ftpl", "ftpl-shared", "ftpl-scaled", "ftpl-scaled-per-step", "ftpl-adaptive", "fpl", "soft-leader"),
-    *("pomd", "delayed-oppo", "delayed-oppo-full"),
+    *("pomd", "dilated-bonus", "delayed-oppo", "delayed-oppo-full"),
     *("uob-reps", "uc-o-reps-bernstein", "delayed-uob-reps", "delayed-uob-ftrl", "o-reps-adaptive"),
 )
 LISTING = ("hedge", "delayed-hedge")  # all policies: for small worlds
@@ -161,8 +161,6 @@ def test_boxes_have_no_compiled_form_for_what_the_loops_do_not_do() -> None:
     assert block_form(learner, MarkovPolicies(BernsteinBox.vacuous(shape, radius))) is not None
     for box in (OwnBox.vacuous(shape, radius), BernsteinBox.vacuous(shape, OwnRadius.paper(shape, 9))):
         assert block_form(learner, MarkovPolicies(box)) is None
-    optimization = PolicyOptimization(0.3, Evaluation(ImplicitExploration(0.1)), when_doubled)
-    assert block_form(optimization, MarkovPolicies(BernsteinBox.vacuous(shape, radius))) is None
 
 
 def test_measures_over_boxes_have_no_compiled_form_for_what_the_loops_do_not_do() -> None:
@@ -202,11 +200,13 @@ def known_box(shape: Shape, scale: float) -> BernsteinBox:
         RegularizedLeader(AdaptiveRate(2.0), WholeTable(), refresh=when_doubled),
         RegularizedLeader(AdaptiveRate(2.0), ImplicitExploration(0.05), refresh=when_doubled),
         RegularizedLeader(AdaptiveRate(0.0), WholeTable()),
+        PolicyOptimization(0.3, Evaluation(ImplicitExploration(0.05)), when_doubled),
+        PolicyOptimization(0.3, Evaluation(WholeTable()), when_doubled, exploration=0.1),
+        PolicyOptimization(0.01, DilatedBonus(0.05, 0.3)),
+        PolicyOptimization(0.01, DilatedBonus(0.0), when_doubled, exploration=0.2),
     ],
 )
-def test_blocks_of_measures_over_a_box_that_was_known_in_part(
-    player: Any, late: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_over_a_box_that_was_known_in_part(player: Any, late: str, monkeypatch: pytest.MonkeyPatch) -> None:
     box = known_box((4, 3, 2), 0.3)
     game, _, domain = game_over(box, DELAYS[late], "ftpl")
     require_same(ArenaGame(game.arena, game.losses, game.delays, player.feedback), player, domain, monkeypatch)
@@ -366,8 +366,6 @@ def test_policy_optimization_has_no_compiled_form_for_what_its_loops_do_not_do()
         PolicyOptimization(0.1, critic, lambda used, gathered: gathered),
     ]
     assert all(block_form(other, domain) is None for other in others)
-    box = MarkovPolicies(BernsteinBox.vacuous((3, 3, 2)))
-    assert block_form(PolicyOptimization(0.1, critic), box) is None
     assert block_form(PolicyOptimization(0.1, critic), domain) is not None
 
 

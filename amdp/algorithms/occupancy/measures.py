@@ -22,9 +22,9 @@ from amdp.algorithms.blocks import (
     UsedDynamics,
     empty_played,
     has_compiled_form,
-    loaded_dynamics,
+    loaded_used,
     narrows,
-    saved_dynamics,
+    saved_used,
     waiting,
 )
 from amdp.algorithms.bounds import AdaptiveBound, Bound
@@ -279,7 +279,6 @@ class RegularizedLeader(MeasureLearner):
 # Of these types and of no subclass, which may do something else.
 COMPILED_LEARNERS: tuple[type, ...] = (MirrorDescent, RegularizedLeader)
 COMPILED_ESTIMATORS: tuple[type, ...] = (*COMPILED, DelayAdapted)
-USED = "used "  # the names of what is saved of dynamics in use, if newer ones were gathered, begin so
 
 
 @dataclass(frozen=True, eq=False)
@@ -323,19 +322,14 @@ class MeasureBlocks:
         return after, BlockResult(played, policies, nothing, narrows(distribution.domain))
 
     def save(self, distribution: TiltedMeasure) -> dict[str, NDArray[Any]]:
-        measure, used = _as_arrays(distribution), distribution.projector.domain
-        log_measure = measure.log_measure.reshape(distribution.prior.shape)
-        arrays = measure._replace(prior=distribution.prior, log_measure=log_measure)._asdict()
-        older = {} if distribution.gathered is used.dynamics else saved_dynamics(used)
-        in_use = {USED + name: value for name, value in older.items()}
-        return {"rate": as_numbers(distribution.rate), **arrays, **saved_dynamics(distribution.domain), **in_use}
+        measure, shape = _as_arrays(distribution), distribution.prior.shape
+        arrays = measure._replace(prior=distribution.prior, log_measure=measure.log_measure.reshape(shape))._asdict()
+        known = saved_used(distribution.projector.domain, distribution.domain)
+        return {"rate": as_numbers(distribution.rate), **arrays, **known}
 
     def load(self, distribution: TiltedMeasure, saved: Mapping[str, NDArray[Any]]) -> TiltedMeasure:
-        older = {name.removeprefix(USED): value for name, value in saved.items() if name.startswith(USED)}
-        gathered = loaded_dynamics(distribution.domain, saved)
-        used = loaded_dynamics(distribution.domain, older) if older else gathered
         measure = Tilted(*(saved[name] for name in Tilted._fields))
-        known = _over(distribution, used, gathered.dynamics)
+        known = _over(distribution, *loaded_used(distribution.domain, saved))
         return _from_arrays(known, from_numbers(distribution.rate, saved["rate"]), measure)
 
     def _learned(self, stopped: TiltedMeasure, block: Block, space: Any, arrivals: range) -> TiltedMeasure:

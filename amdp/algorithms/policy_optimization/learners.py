@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from amdp import kernels
 from amdp.algorithms import bounds
 from amdp.algorithms.blocks import (
-    BlockDynamics,
     BlockResult,
+    UsedDynamics,
     empty_played,
     has_compiled_form,
-    loaded_dynamics,
-    saved_dynamics,
+    loaded_used,
+    narrows,
+    saved_used,
     waiting,
 )
 from amdp.algorithms.bounds import Bound
@@ -127,7 +128,7 @@ class DilatedBonus:
     `u` and `w` are the greatest and the least chance of a pair. The recursion and the sign in words agree with
     public code [confirmed]; the code itself adds `B` where its own text subtracts it. With delayed feedback, which the
     source does not treat, the bonus of a round comes with its losses. `B` is scaled by the factor `bonus`, 1 in the
-    source; other factors have no compiled form.
+    source.
     """
 
     gamma: float
@@ -286,19 +287,13 @@ class PolicyOptimization:
         return replace(distribution, total=distribution.total + scores)
 
     def block_form(self, domain: Domain) -> "PolicyBlocks | None":
-        """Its compiled form: with the critics of this file and weights by visit chances, or none.
-
-        Over a box only costs to go that are evaluated over its newest state.
-        """
+        """Its compiled form: with the critics of this file and weights by visit chances, or none."""
         if type(self) is not PolicyOptimization or self.refresh not in (every_round, when_doubled):
             return None
         if not isinstance(domain, MarkovPolicies) or not has_compiled_form(domain):
             return None
         evaluates = type(self.critic) is Evaluation and type(self.estimator) in COMPILED
-        has_bonus = type(self.critic) is DilatedBonus and self.critic.bonus == 1.0
-        if isinstance(domain.dynamics, SingleKernel):
-            return PolicyBlocks(self) if evaluates or has_bonus else None
-        return PolicyBlocks(self) if evaluates and self.refresh is every_round else None
+        return PolicyBlocks(self) if evaluates or type(self.critic) is DilatedBonus else None
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | None:
         """What theory allows after `rounds`; None where no explicit one is known: boxes, bonuses, O-SSP with delays."""
@@ -339,39 +334,40 @@ class PolicyBlocks:
     ) -> tuple[LocalWeights, BlockResult]:
         total = distribution.total.copy()
         policies = np.empty((len(block.slots), *total.shape))
-        played, dynamics = empty_played(len(policies), len(total)), BlockDynamics.of(distribution.domain)
+        played, known = empty_played(len(policies), len(total)), (distribution.used, distribution.gathered)
+        dynamics = UsedDynamics.of(*known, in_epochs=self.learner.refresh is when_doubled)
         bad = self._played(replace(distribution, total=total), dynamics, block, space, policies, played)
-        domain = dynamics.after(distribution.domain)
-        after = replace(distribution, total=total, used=domain, gathered=domain.dynamics)
+        used, gathered = dynamics.after(*known)
+        after = replace(distribution, total=total, used=used, gathered=gathered)
         if bad >= 0:
             self.learner.weigh(after, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
             raise AssertionError("a pair was visited without a chance, and weighed")
         plans = np.zeros(len(policies), np.int64)
-        return after, BlockResult(played, policies, plans, dynamics.told is not None)
+        return after, BlockResult(played, policies, plans, narrows(distribution.domain))
 
     def save(self, distribution: LocalWeights) -> dict[str, NDArray[Any]]:
-        return {"total": distribution.total} | saved_dynamics(distribution.domain)
+        return {"total": distribution.total} | saved_used(distribution.used, distribution.domain)
 
     def load(self, distribution: LocalWeights, saved: Mapping[str, NDArray[Any]]) -> LocalWeights:
-        domain = loaded_dynamics(distribution.domain, saved)
-        return replace(distribution, total=saved["total"], used=domain, gathered=domain.dynamics)
+        used, gathered = loaded_used(distribution.domain, saved)
+        return replace(distribution, total=saved["total"], used=used, gathered=gathered)
 
     def _played(
         self,
         state: LocalWeights,
-        dynamics: BlockDynamics,
+        dynamics: UsedDynamics,
         block: Block,
         space: WaitingTables,
         policies: Policies,
         played: Played,
     ) -> int:
         """Plays on the sums of `state`; -1, or the round that visited a pair without a chance."""
-        rows, estimator = (dynamics.rows, dynamics.told), self.learner.estimator
+        critic, estimator = self.learner.critic, self.learner.estimator
         rates, results = (float(state.rate), float(state.exploration)), (state.total, policies, played)
         if isinstance(estimator, WholeTable):
-            kernels.policy_episodes.evaluated_full(*rows, block, space.kept, *rates, *results)
+            kernels.policy_episodes.evaluated_full(*dynamics, block, space.kept, *rates, *results)
             return -1
-        rest = block, *space, *rates, float(getattr(estimator, "gamma", 0.0)), *results
-        if isinstance(self.learner.critic, DilatedBonus):
-            return int(kernels.policy_episodes.with_bonus(dynamics.rows, *rest))
-        return int(kernels.policy_episodes.evaluated(*rows, *rest))
+        given = *dynamics, block, *space, *rates, float(getattr(estimator, "gamma", 0.0))
+        if isinstance(critic, DilatedBonus):
+            return int(kernels.policy_episodes.with_bonus(*given, float(critic.bonus), *results))
+        return int(kernels.policy_episodes.evaluated(*given, *results))
