@@ -173,7 +173,7 @@ class MeasureLearner(ABC):
         if not stands:
             projector = projector.oracle.bind(MarkovPolicies(taken, projector.domain.initial))
         based, played = self._rebased(distribution), distribution.playing
-        return replace(based, projector=projector, gathered=gathered, stands=stands, played=played)
+        return replace(distribution, projector=projector, gathered=gathered, stands=stands, played=played, **based)
 
     def weigh(self, distribution: TiltedMeasure, segment: Segment, rng: np.random.Generator) -> Weights:
         return self.estimator.weigh(distribution.playing, segment, rng)
@@ -205,8 +205,8 @@ class MeasureLearner(ABC):
         return None if bind_projection(self.projection, domain).compiled() is None else MeasureBlocks(self)
 
     @abstractmethod
-    def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
-        """The prior, the total and the last projection with which the next round begins."""
+    def _rebased(self, distribution: TiltedMeasure) -> dict[str, Any]:
+        """What changes of the prior, the total and the last projection before the next round begins."""
 
 
 class MirrorDescent(MeasureLearner):
@@ -221,14 +221,14 @@ class MirrorDescent(MeasureLearner):
         if not isinstance(as_rate(self.rate), FixedRate):
             raise InvalidInput("an adaptive rate needs the sum of all losses; use RegularizedLeader", "rate")
 
-    def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
+    def _rebased(self, distribution: TiltedMeasure) -> dict[str, Any]:
         played = distribution.projection
         # The next prior is this measure, which is nearest to itself at prices of zero.
         itself = replace(played, prices=np.zeros_like(played.prices), objective=0.0, gap=0.0)
         # Mass that is there is at least exp(FAINTEST); where none can be, none is.
-        log_measure = played.log_measure
-        prior = np.where(np.isneginf(log_measure), -np.inf, np.maximum(log_measure, FAINTEST))
-        return replace(distribution, prior=prior, total=np.zeros_like(distribution.total), last=itself)
+        prior = np.maximum(played.log_measure, FAINTEST)
+        prior[played.log_measure == -np.inf] = -np.inf
+        return {"prior": prior, "total": np.zeros(distribution.total.shape), "last": itself}
 
 
 class RegularizedLeader(MeasureLearner):
@@ -272,8 +272,8 @@ class RegularizedLeader(MeasureLearner):
         gamma = getattr(self.estimator, "gamma", 0.0)
         return bounds.adaptive_o_reps(domain.shape, rounds, self.rate.first, gamma)
 
-    def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
-        return replace(distribution, last=distribution.projection)
+    def _rebased(self, distribution: TiltedMeasure) -> dict[str, Any]:
+        return {"last": distribution.projection}
 
 
 # Of these types and of no subclass, which may do something else.
