@@ -11,14 +11,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import log, sqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amdp import kernels
 from amdp.algorithms import bounds
 from amdp.algorithms.base import PolicyStream, Trials
-from amdp.algorithms.blocks import BlockResult, empty_played, waiting
+from amdp.algorithms.blocks import (
+    BlockDynamics,
+    BlockResult,
+    empty_played,
+    has_compiled_form,
+    loaded_dynamics,
+    narrows,
+    saved_dynamics,
+    waiting,
+)
 from amdp.algorithms.bounds import Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
@@ -28,14 +38,19 @@ from amdp.algorithms.task import Task
 from amdp.arrays import Actions, Bools, Floats, Policies, one_hot, require_whole
 from amdp.errors import InvalidInput
 from amdp.kernels.blocks import Block, Waiting
+from amdp.kernels.rows import BoxPolicies, IntervalRows
 from amdp.kernels.threads import multiply
 from amdp.model.chains import stationary_costs, stationary_visits
+from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
+from amdp.model.dynamics import require_places
 from amdp.model.evaluation import evaluate
 from amdp.model.segments import Pairs, Segment
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import describe
 from amdp.oracles.markov.enumeration import deciding_states
+
+Ints = NDArray[np.int64]
 
 MOST_POLICIES = 100_000
 
@@ -77,8 +92,7 @@ class KernelPolicyList(PolicyList):
         return np.ascontiguousarray(np.moveaxis(occupancy, 0, -1))
 
     def expected_losses(self, estimate: Floats) -> Floats:
-        if estimate.shape != self.domain.shape:
-            raise InvalidInput(f"losses have shape {estimate.shape}; the policies have {self.domain.shape}")
+        _require_losses(estimate, self.domain)
         expected = np.empty(len(self.actions))
         kernels.hedge.expected_losses(self.columns, np.ascontiguousarray(estimate), expected)
         return expected
@@ -106,8 +120,8 @@ class StationaryPolicyList(PolicyList):
 
 
 @dataclass(frozen=True, eq=False)
-class BoxPolicyList(PolicyList):
-    """Policies over a box of kernels; each has the expected loss under its cheapest kernel."""
+class SetPolicyList(PolicyList):
+    """Policies over a set of kernels; each has the expected loss under its cheapest kernel."""
 
     policies: Policies = field(repr=False)  # [n, h, s, a], the same as chances
 
@@ -125,6 +139,47 @@ class BoxPolicyList(PolicyList):
         return replace(self, domain=MarkovPolicies(remaining, self.domain.initial))
 
 
+@dataclass(frozen=True, eq=False)
+class BoxPolicyList(SetPolicyList):
+    """All deterministic policies over a Bernstein box, as `list_policies` numbers them: they share their sweeps."""
+
+    before: Ints = field(repr=False)  # [h + 1], how many of them differ before each step
+
+    @property
+    def compiled(self) -> BoxPolicies:
+        """As compiled code reads them."""
+        box = self.domain.dynamics
+        assert isinstance(box, BernsteinBox)
+        return BoxPolicies(box.rows, self.policies, self.actions, self.before)
+
+    def expected_losses(self, estimate: Floats) -> Floats:
+        _require_losses(estimate, self.domain)
+        expected = np.empty(len(self.actions))
+        kernels.hedge.box_losses(self.compiled, self.domain.initial, np.ascontiguousarray(estimate), expected)
+        return expected
+
+    def visits(self, pairs: Pairs) -> Floats:
+        return self._columns(pairs).T
+
+    def mixed_visits(self, chances: Floats, pairs: Pairs) -> Floats:
+        mixed = np.empty(len(pairs.steps))
+        kernels.hedge.mixed_visits(self._columns(pairs), chances, mixed)
+        return mixed
+
+    def _columns(self, pairs: Pairs) -> Floats:
+        """The greatest chance `[m, n]` of each policy to be at each pair."""
+        require_places("pairs", "hsa", (pairs.steps, pairs.states, pairs.actions), self.domain.shape)
+        columns = np.empty((len(pairs.steps), len(self.actions)))
+        places = pairs.steps, pairs.states, pairs.actions
+        kernels.hedge.box_visits(self.compiled, self.domain.initial, *places, columns)
+        return columns
+
+
+def _require_losses(estimate: Floats, domain: Domain) -> None:
+    if estimate.shape != domain.shape:
+        raise InvalidInput(f"losses have shape {estimate.shape}; the policies have {domain.shape}")
+
+
 def list_policies(domain: Domain, limit: int = MOST_POLICIES) -> PolicyList:
     """All deterministic policies that differ at a state that can be reached; refused above `limit`."""
     actions = _every_policy(domain, limit)
@@ -132,7 +187,11 @@ def list_policies(domain: Domain, limit: int = MOST_POLICIES) -> PolicyList:
         return StationaryPolicyList(domain, actions)
     if isinstance(domain.dynamics, SingleKernel):
         return KernelPolicyList(domain, actions)
-    return BoxPolicyList(domain, actions, one_hot(actions, domain.shape[2]))
+    policies = one_hot(actions, domain.shape[2])
+    if type(domain.dynamics) is not BernsteinBox:  # which may have chances of its own
+        return SetPolicyList(domain, actions, policies)
+    digits = np.cumsum(_deciding(domain).sum(axis=1))
+    return BoxPolicyList(domain, actions, policies, domain.shape[2] ** np.concatenate([[0], digits]))
 
 
 def count_policies(domain: Domain) -> int:
@@ -263,8 +322,8 @@ class Hedge:
         return replace(distribution, incurred=distribution.incurred + distribution.listed.expected_losses(estimate))
 
     def block_form(self, domain: Domain) -> "HedgeBlocks | None":
-        """Its compiled form: Markov policies over one kernel, and weights by visit chances, or none."""
-        known = isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel) and type(self) is Hedge
+        """Its compiled form: Markov policies, and weights by visit chances, or none."""
+        known = isinstance(domain, MarkovPolicies) and has_compiled_form(domain) and type(self) is Hedge
         return HedgeBlocks(self) if known and type(self.estimator) in COMPILED else None
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | None:
@@ -279,7 +338,7 @@ class Hedge:
 
 @dataclass(frozen=True)
 class HedgeBlocks:
-    """Hedge over a kernel, block by block."""
+    """Hedge, block by block."""
 
     learner: Hedge
 
@@ -290,27 +349,45 @@ class HedgeBlocks:
     def play(
         self, distribution: WeightedPolicies, block: Block, space: Waiting, rng: np.random.Generator
     ) -> tuple[WeightedPolicies, BlockResult]:
-        listed, b, estimator = distribution.listed, len(block.slots), self.learner.estimator
-        assert isinstance(listed, KernelPolicyList)
+        listed, b, dynamics = distribution.listed, len(block.slots), BlockDynamics.of(distribution.domain)
         incurred, drawn = distribution.incurred.copy(), np.empty(b, np.int64)
-        played, after = empty_played(b, distribution.domain.shape[0]), replace(distribution, incurred=incurred)
-        policies, rate = (listed.columns, listed.actions), float(distribution.rate)
-        results = rng.random(b), incurred, drawn, played
+        played = empty_played(b, distribution.domain.shape[0])
+        bad = self._played(distribution, dynamics, block, space, (rng.random(b), incurred, drawn, played))
+        known = replace(listed, domain=dynamics.after(listed.domain)) if dynamics.told is not None else listed
+        after = replace(distribution, listed=known, incurred=incurred)
+        if bad >= 0:
+            self.learner.weigh(after, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
+            raise AssertionError("a pair was visited without a chance, and weighed")
+        return after, BlockResult(played, listed.actions[drawn], np.zeros(b, np.int64), narrows(listed.domain))
+
+    def save(self, distribution: WeightedPolicies) -> dict[str, NDArray[Any]]:
+        return {"incurred": distribution.incurred} | saved_dynamics(distribution.domain)
+
+    def load(self, distribution: WeightedPolicies, saved: Mapping[str, NDArray[Any]]) -> WeightedPolicies:
+        listed, domain = distribution.listed, loaded_dynamics(distribution.domain, saved)
+        known = listed if domain is listed.domain else replace(listed, domain=domain)
+        return replace(distribution, listed=known, incurred=saved["incurred"])
+
+    def _played(
+        self, state: WeightedPolicies, dynamics: BlockDynamics, block: Block, space: Waiting, results: tuple[Any, ...]
+    ) -> int:
+        """Plays; -1, or the round that visited a pair without a chance."""
+        estimator, rate = self.learner.estimator, float(state.rate)
+        policies = _in_blocks(state.listed, dynamics), state.listed.actions, dynamics.told
         if isinstance(estimator, WholeTable):
             kernels.hedge_episodes.full(*policies, block, rate, *results)
-        else:
-            gamma = float(getattr(estimator, "gamma", 0.0))
-            bad = kernels.hedge_episodes.bandit(*policies, block, space, rate, gamma, *results)
-            if bad >= 0:
-                self.learner.weigh(after, Segment(played.states[bad], played.actions[bad]), rng)  # says what is wrong
-                raise AssertionError("a pair was visited without a chance, and weighed")
-        return after, BlockResult(played, listed.actions[drawn], np.zeros(b, np.int64))
+            return -1
+        gamma = float(getattr(estimator, "gamma", 0.0))
+        return int(kernels.hedge_episodes.bandit(*policies, block, space, rate, gamma, *results))
 
-    def save(self, distribution: WeightedPolicies) -> dict[str, Floats]:
-        return {"incurred": distribution.incurred}
 
-    def load(self, distribution: WeightedPolicies, saved: Mapping[str, Floats]) -> WeightedPolicies:
-        return replace(distribution, incurred=saved["incurred"])
+def _in_blocks(listed: PolicyList, dynamics: BlockDynamics) -> BoxPolicies | Floats:
+    """Listed policies as a compiled game reads them: over a box that narrows, with its rows."""
+    if isinstance(listed, BoxPolicyList):
+        assert isinstance(dynamics.rows, IntervalRows)
+        return listed.compiled._replace(rows=dynamics.rows)
+    assert isinstance(listed, KernelPolicyList)
+    return listed.columns
 
 
 def _deciding(domain: Domain) -> Bools:

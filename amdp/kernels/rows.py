@@ -73,6 +73,15 @@ class Epochs(NamedTuple):
     used: Narrowing  # with the visits of the last time; its bounds are those of the counts alone
 
 
+class BoxPolicies(NamedTuple):
+    """All deterministic policies over a box, numbered so that those of one remainder agree in the first steps."""
+
+    rows: IntervalRows
+    policies: Floats  # [n, h, s, a]
+    actions: NDArray[np.int32]  # [n, h, s]
+    before: NDArray[np.int64]  # [h + 1]: i and j agree before step h if i = j modulo `before[h]`
+
+
 Rows = DenseRows | SparseRows | IntervalRows
 LeaderRows = FullRows | SparseRows | IntervalRows
 

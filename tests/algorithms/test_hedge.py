@@ -30,7 +30,15 @@ from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.feedback import Bandit, FullInformation, Weights
 from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.estimators.resampling import GeometricResampling, SharedResampling
-from amdp.algorithms.hedge import Hedge, Mixture, WeightedPolicies, count_policies, list_policies
+from amdp.algorithms.hedge import (
+    BoxPolicyList,
+    Hedge,
+    Mixture,
+    SetPolicyList,
+    WeightedPolicies,
+    count_policies,
+    list_policies,
+)
 from amdp.arrays import Floats
 from amdp.game import delays
 from amdp.game.arenas import Episodic
@@ -383,3 +391,19 @@ def test_the_other_kind_of_feedback_is_refused() -> None:
         learner.learn(
             distribution, Bandit(Segment(np.zeros(2, int), np.zeros(2, int)), Weights(np.ones(2)), np.ones(2))
         )
+
+
+@pytest.mark.parametrize("shape", [(1, 2, 3), (2, 3, 2), (3, 2, 3), (4, 3, 2)])
+def test_policies_over_a_box_that_share_their_sweeps_get_what_each_alone_gets(shape: Shape) -> None:
+    """Sharing policies that differ before a pair, or after it, would give some of them the numbers of others."""
+    rng = np.random.default_rng(5)
+    domain = MarkovPolicies(box_around(random_kernel("dense", shape, rng), 0.3, rng), shape[1] - 1)
+    listed = list_policies(domain)
+    alone = SetPolicyList(domain, listed.actions, one_hot(listed.actions, shape[2]))
+    assert isinstance(listed, BoxPolicyList)
+    every = Pairs.all(shape)
+    shuffled = rng.permutation(len(every.steps))
+    pairs = Pairs(every.steps[shuffled], every.states[shuffled], every.actions[shuffled])
+    assert_allclose(listed.visits(pairs), alone.visits(pairs), atol=1e-13)
+    estimate = rng.exponential(size=shape)
+    assert_allclose(listed.expected_losses(estimate), alone.expected_losses(estimate), rtol=1e-13)

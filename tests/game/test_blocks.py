@@ -139,7 +139,7 @@ def test_blocks_of_other_worlds(kind: str, shape: Shape, name: str, monkeypatch:
 
 @pytest.mark.parametrize("scale", [1.0, 0.05, 1e-3])
 @pytest.mark.parametrize("late", ["none", "geometric", "at the end"])
-@pytest.mark.parametrize("name", IN_BOXES)
+@pytest.mark.parametrize("name", [*IN_BOXES, "delayed-hedge"])
 def test_blocks_over_a_box_that_narrows(name: str, late: str, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """The widest is never left; the narrowest excludes the true kernel, so that rows start again."""
     shape = (4, 3, 2)
@@ -204,6 +204,8 @@ def known_box(shape: Shape, scale: float) -> BernsteinBox:
         PolicyOptimization(0.3, Evaluation(WholeTable()), when_doubled, exploration=0.1),
         PolicyOptimization(0.01, DilatedBonus(0.05, 0.3)),
         PolicyOptimization(0.01, DilatedBonus(0.0), when_doubled, exploration=0.2),
+        Hedge(0.7, ImportanceWeighting()),
+        Hedge(0.7, WholeTable()),
     ],
 )
 def test_blocks_over_a_box_that_was_known_in_part(player: Any, late: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,7 +263,7 @@ def test_a_distribution_that_was_kept_is_not_changed_by_later_blocks() -> None:
     assert pickle.dumps((kept.total, kept.domain.dynamics, kept.reach.known, kept.reach.visits)) == before
 
 
-@pytest.mark.parametrize("name", IN_BOXES)
+@pytest.mark.parametrize("name", [*IN_BOXES, "delayed-hedge"])
 def test_blocks_over_a_box_of_one_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing follows the only step, so nothing is learned of the moves."""
     box = BernsteinBox.vacuous((1, 2, 2), Radius.jin_2020((1, 2, 2), ROUNDS))
@@ -332,8 +334,8 @@ def test_hedge_has_no_compiled_form_for_what_its_loops_do_not_do() -> None:
     others: list[Any] = [GeometricResampling(5), DelayAdapted(0.1)]
     assert all(block_form(Hedge(0.1, estimator), domain) is None for estimator in others)
     assert block_form(OwnHedge(0.1, ImportanceWeighting()), domain) is None
-    box = MarkovPolicies(BernsteinBox.vacuous((3, 3, 2)))
-    assert block_form(Hedge(0.1, ImplicitExploration(0.1)), box) is None
+    for box in (OwnBox.vacuous((3, 3, 2)), BernsteinBox.vacuous((3, 3, 2), OwnRadius.paper((3, 3, 2), 9))):
+        assert block_form(Hedge(0.1, ImplicitExploration(0.1)), MarkovPolicies(box)) is None
     stationary = StationaryPolicies(Kernel.homogeneous(np.eye(2)[:, None], 3))
     assert block_form(Hedge(0.1, ImportanceWeighting()), stationary) is None
 
@@ -529,7 +531,7 @@ def test_a_game_goes_on_from_its_state_to_the_last_bit(name: str, late: str, mon
 
 
 @pytest.mark.parametrize("scale", [0.05, 1e-3])
-@pytest.mark.parametrize("name", IN_BOXES)
+@pytest.mark.parametrize("name", [*IN_BOXES, "delayed-hedge"])
 def test_a_game_over_a_box_goes_on_from_its_state_too(name: str, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
     box = BernsteinBox.vacuous((4, 3, 2), Radius.jin_2020((4, 3, 2), ROUNDS, scale=scale))
     require_resumed(*game_over(box, DELAYS["geometric"], name), monkeypatch)
