@@ -36,7 +36,7 @@ GOALS = {  # against the loop of rounds
     "soft-leader-full": 100.0,
 }
 IN_BOXES = (
-    *("ftpl", "ftpl-scaled", "fpl", "soft-leader", "pomd", "delayed-oppo", "dilated-bonus"),
+    *("ftpl", "ftpl-scaled", "fpl", "soft-leader", "pomd", "delayed-oppo", "dilated-bonus", "delayed-hedge"),
     *("uob-reps", "uc-o-reps-bernstein", "delayed-uob-reps", "delayed-uob-ftrl", "o-reps-adaptive"),
 )
 RADIUS_SCALE = 0.05  # of the confidence sets, which narrow within the game

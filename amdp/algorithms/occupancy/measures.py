@@ -313,8 +313,9 @@ class MeasureBlocks:
                 rate, measure = as_numbers(after.rate), _as_arrays(after)
                 k += 1
                 continue
-            if part == WEIGH:  # says what is wrong
-                self.learner.weigh(after, Segment(played.states[k].copy(), played.actions[k].copy()), rng)
+            if part == WEIGH:
+                self.learner.weigh(after, Segment(played.states[k], played.actions[k]), rng)  # says what is wrong
+                raise AssertionError("a pair was visited without a chance, and weighed")
             _put(measure, after.projection)
         if game.known.told is None:  # a box that changed is no longer that of the last round
             after = replace(after, played=PlayedPolicy(after.domain, policies[-1]))
