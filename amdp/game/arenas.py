@@ -16,7 +16,7 @@ from amdp.game.delays import Delays
 from amdp.losses import LossSequence
 from amdp.model.chains import rows_of
 from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
-from amdp.model.segments import NOWHERE, Place, Segment, Step, Visit
+from amdp.model.segments import NOWHERE, Place, Segment, Shape, Step, Visit
 from amdp.model.transitions import SingleKernel
 
 
@@ -36,6 +36,10 @@ class Arena(Protocol):
     @property
     def domain(self) -> Domain:
         """The policies that can be played."""
+
+    @property
+    def round_shape(self) -> Shape:
+        """Steps, states and actions of what a round adds to a game: blocks of rounds are as long as this allows."""
 
     def rounds(self, losses: LossSequence) -> int:
         """How many rounds the losses last."""
@@ -61,6 +65,10 @@ class Arena(Protocol):
 
 class RoundByRound:
     """What arenas share: a table of losses for each round, summed up as they are, from the initial state on."""
+
+    @property
+    def round_shape(self: Arena) -> Shape:
+        return self.kernel.shape
 
     def rounds(self, losses: LossSequence) -> int:
         return len(losses)
@@ -243,6 +251,11 @@ class Stepwise(RoundByRound):
 
     def __post_init__(self) -> None:
         StationaryPolicies(self.kernel, self.initial)  # refuses what is not homogeneous
+
+    @property
+    def round_shape(self) -> Shape:
+        """One step, however many the stream has."""
+        return 1, *self.kernel.shape[1:]
 
     @property
     def domain(self) -> StationaryPolicies:

@@ -81,7 +81,7 @@ def play_blocks(
     _require_playable(game, learner, domain, total)
     form = block_form(learner, domain) if game.feedback in (Bandit, FullInformation) else None
     if form is None or type(game.arena) is not Episodic:
-        return in_blocks(_counted(_rounds(game, learner, domain, streams, total), tick), game.arena.domain.shape)
+        return in_blocks(_counted(_rounds(game, learner, domain, streams, total), tick), game.arena.round_shape)
     from amdp.game.compiled import CompiledGame
 
     return CompiledGame(game, form, _started(learner, domain, streams), streams, total, tick)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from amdp.arrays import Bools, Floats
 from amdp.errors import InvalidInput
 from amdp.game.arenas import Arena
-from amdp.game.blocks import Block, CompiledBlock, in_blocks
+from amdp.game.blocks import BLOCK_NUMBERS, Block, CompiledBlock, in_blocks
 from amdp.game.loop import ArenaGame
 from amdp.game.rounds import Round
 from amdp.losses.base import LossSequence, RecentLosses
@@ -74,7 +74,7 @@ def measure(
     The oracle finds the best policy in hindsight: Markov by backward induction, or stationary by `auto`, if None.
     """
     measurement = Measurement(game, oracle, checkpoints)
-    for block in in_blocks(iter(played), game.arena.domain.shape):
+    for block in in_blocks(iter(played), game.arena.round_shape):
         measurement.add(block)
     return measurement.regret
 
@@ -155,16 +155,19 @@ def _best(
     arena: Arena, planner: Planner, total_losses: Floats, losses: LossSequence, first: int, keep: Bools
 ) -> Floats:
     """The least cost and its bound `[c, 2]` after each round to keep; `total_losses` grows by those of the block."""
-    totals, low = [], first
-    for high in [*(first + np.flatnonzero(keep) + 1).tolist(), first + len(keep)]:
-        arena.gather(total_losses, losses, low, high)
-        low = high
-        totals.append(total_losses.copy())
-    totals.pop()  # the rest of the block
-    if not totals:
-        return np.empty((0, 2))
-    plans = planner.minimize(np.stack(totals)).require(Status.OPTIMAL, Status.FEASIBLE)
-    return np.column_stack([plans.objective, plans.bound])
+    kept, low = (first + np.flatnonzero(keep) + 1).tolist(), first
+    at_once = max(1, BLOCK_NUMBERS // total_losses.size)
+    found = [np.empty((0, 2))]
+    for part in (kept[i : i + at_once] for i in range(0, len(kept), at_once)):
+        totals = np.empty((len(part), *total_losses.shape))
+        for total, high in zip(totals, part, strict=True):
+            arena.gather(total_losses, losses, low, high)
+            low = high
+            total[:] = total_losses
+        plans = planner.minimize(totals).require(Status.OPTIMAL, Status.FEASIBLE)
+        found.append(np.column_stack([plans.objective, plans.bound]))
+    arena.gather(total_losses, losses, low, first + len(keep))  # the rest of the block
+    return np.concatenate(found)
 
 
 def _is_in(rounds: NDArray[np.int64], wanted: NDArray[np.int64]) -> Bools:
