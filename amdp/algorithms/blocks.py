@@ -1,4 +1,4 @@
-"""Compiled forms of learners: blocks of episodes without Python between the rounds.
+"""Compiled forms of learners: blocks of episodes, or of steps of a stream, without Python between the rounds.
 
 A learner with a compiled form has a method `block_form(domain)`. It returns a `BlockForm`, or None where the form does
 not cover what the learner was made of, such as another oracle than `dp`. The rounds are the same to the last bit as
@@ -27,9 +27,10 @@ class BlockResult(NamedTuple):
     """What a learner leaves of a block of `b` rounds."""
 
     played: Played
-    policies: Any  # chances [b, h, s, a], or the actions [b, h, s] of deterministic ones
+    policies: Any  # chances [b, h, s, a], or the actions [b, h, s] of deterministic ones; stationary ones without h
     plans: NDArray[np.int64]  # [b], questions to a planning oracle
     rebuilt: bool = False  # whether every round changed what is known of the dynamics
+    reached: int = -1  # the state in which a stream goes on
 
 
 class BlockForm(Protocol[State]):
@@ -185,8 +186,8 @@ def part_of_block(block: Block, low: int, high: int) -> Block:
 
 
 def as_policies(policies: Any, n_actions: int) -> Policies:
-    """Chances of actions `[b, h, s, a]`."""
-    if policies.ndim == 3:
+    """Chances of actions `[b, h, s, a]`, or `[b, s, a]` if they are stationary."""
+    if policies.dtype.kind == "i":
         return one_hot(policies.astype(np.int64), n_actions)
     chances: Policies = policies
     return chances

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from amdp.algorithms.blocks import BlockResult, as_policies
 from amdp.arrays import Floats, Policies, require_distributions
 from amdp.game.rounds import Round, Timing
-from amdp.model.segments import Segment, Shape
+from amdp.model.segments import Segment, Shape, Step
 
 BLOCK = 256  # rounds that are played and evaluated together
 BLOCK_NUMBERS = 8_000_000  # losses that are held together
@@ -102,6 +102,8 @@ class CompiledBlock(Block):
         """The losses that were met, `[b]`."""
         states, actions = self.result.played.states, self.result.played.actions
         met: Floats = self.tables[np.arange(len(self))[:, None], np.arange(states.shape[1]), states, actions]
+        if states.shape[1] == 1:
+            return met[:, 0]
         # One by one, in the order in which numpy sums a segment: that of rows of a matrix may be another.
         return np.array([segment.sum() for segment in met])
 
@@ -120,11 +122,25 @@ class CompiledBlock(Block):
         policies, played, paid = self.policies, self.result.played, self.paid
         spent, cpu = (Timing(*(part / len(self) for part in clock)) for clock in (self.spent, self.cpu))
         for i in range(len(self)):
-            segment = Segment(played.states[i].copy(), played.actions[i].copy())
             yield Round(
-                self.first + i, policies[i], segment, float(paid[i]), int(played.trials[i]), spent, cpu,
+                self.first + i, policies[i], self._segment(i), float(paid[i]), int(played.trials[i]), spent, cpu,
                 self.result.rebuilt, int(self.arrived[i]), plans=int(self.result.plans[i]),
             )  # fmt: skip
+
+    def _segment(self, i: int) -> Segment:
+        """What was seen in its round number `i`."""
+        played = self.result.played
+        return Segment(played.states[i].copy(), played.actions[i].copy())
+
+
+@dataclass(frozen=True, eq=False)
+class StepBlock(CompiledBlock):
+    """The same for steps of a stream; the tables have one step."""
+
+    def _segment(self, i: int) -> Step:
+        seen, states = super()._segment(i), self.result.played.states
+        reached = int(states[i + 1, 0]) if i + 1 < len(states) else self.result.reached
+        return Step(seen.states, seen.actions, time=self.first + i, reached=reached)
 
 
 def in_blocks(played: Iterator[Any], shape: Shape) -> Iterator[Block]:

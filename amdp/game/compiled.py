@@ -1,19 +1,19 @@
-"""Episodes played block by block in machine code, for learners that have a compiled form."""
+"""Episodes, or a stream of steps, played block by block in machine code, for learners that have a compiled form."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
 from math import prod
 from time import perf_counter, thread_time
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from amdp import kernels
-from amdp.algorithms.blocks import BlockForm
+from amdp.algorithms.blocks import BlockForm, BlockResult
 from amdp.algorithms.estimators.feedback import FullInformation
 from amdp.arrays import Floats
-from amdp.game.blocks import BLOCK_NUMBERS, Block, CompiledBlock, block_size
+from amdp.game.blocks import BLOCK_NUMBERS, Block, CompiledBlock, StepBlock, block_size
 from amdp.game.delays import Delays
 from amdp.game.loop import ArenaGame
 from amdp.game.rounds import Timing
@@ -42,6 +42,8 @@ class Arrivals(NamedTuple):
 class CompiledGame:
     """Plays `total` rounds from the first on, block by block; its state can be kept and taken up again."""
 
+    made: ClassVar[type[CompiledBlock]] = CompiledBlock
+
     def __init__(
         self,
         game: ArenaGame,
@@ -53,7 +55,7 @@ class CompiledGame:
     ) -> None:
         self._tick = tick
         self._game, self._form, self._distribution, self._streams = game, form, distribution, streams
-        self._total, self._first = total, 0
+        self._total, self._first, self._begin = total, 0, game.arena.initial
         self._arrivals = None if game.delays is None else Arrivals.of(game.delays)
         slots = 1 if self._arrivals is None else self._arrivals.n_slots
         self._space = form.space(slots, distribution.domain)
@@ -67,16 +69,21 @@ class CompiledGame:
             raise StopIteration
         marks = [(perf_counter(), thread_time())]
         tables = self._game.losses.batch(first, first + self._size(first))
-        block = _block(self._game, self._arrivals, first, tables, self._streams.arena)
+        block = _block(self._game, self._arrivals, first, tables, self._begin, self._streams.arena)
         self._distribution, result = self._form.play(self._distribution, block, self._space, self._streams.learner)
         self._first += len(tables)
+        self._begin = self._next_begin(result)
         if self._tick:
             self._tick(self._first)
         marks.append((perf_counter(), thread_time()))
         clock, cpu = (after - before for before, after in zip(*marks, strict=True))
         parts = _parts(result.played.spent, clock)
         shares = (cpu / clock if clock > 0.0 else 1.0) * parts
-        return CompiledBlock(first, result, tables, np.diff(block.starts), Timing(*parts), Timing(*shares))
+        return self.made(first, result, tables, np.diff(block.starts), Timing(*parts), Timing(*shares))
+
+    def _next_begin(self, result: BlockResult) -> int:
+        """The state in which the next block begins."""
+        return self._begin
 
     def _size(self, first: int) -> int:
         """Rounds of the next block: fewer where full information brings many tables of earlier rounds."""
@@ -90,7 +97,7 @@ class CompiledGame:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that `resume` needs: how far the game is, what waits, the random numbers, and the learner."""
-        state = {"first": np.array(self._first)}
+        state = {"first": np.array(self._first), "begin": np.array(self._begin)}
         state |= {f"space {i}": array.copy() for i, array in enumerate(_arrays(self._space))}
         state |= {
             f"luck {name}": np.array(json.dumps(rng.bit_generator.state)) for name, rng in vars(self._streams).items()
@@ -99,7 +106,7 @@ class CompiledGame:
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Go on from where another game of the same learner and seed was."""
-        self._first = int(state["first"])
+        self._first, self._begin = int(state["first"]), int(state["begin"])
         for i, array in enumerate(_arrays(self._space)):
             array[...] = state[f"space {i}"]
         for name, rng in vars(self._streams).items():
@@ -108,16 +115,25 @@ class CompiledGame:
         self._distribution = self._form.load(self._distribution, saved)
 
 
+class CompiledStream(CompiledGame):
+    """The same for one stream of steps: a block begins where the last one ended."""
+
+    made = StepBlock
+
+    def _next_begin(self, result: BlockResult) -> int:
+        return result.reached
+
+
 def _arrays(space: Any) -> list[NDArray[Any]]:
     """The arrays that a learner's memory is made of."""
     return [space] if isinstance(space, np.ndarray) else [array for part in space for array in _arrays(part)]
 
 
 def _block(
-    game: ArenaGame, arrivals: Arrivals | None, first: int, tables: Floats, luck: np.random.Generator
+    game: ArenaGame, arrivals: Arrivals | None, first: int, tables: Floats, begin: int, luck: np.random.Generator
 ) -> blocks.Block:
     kernel, b = game.arena.kernel, len(tables)
-    arena = kernel.paths, game.arena.initial, luck.random((b, len(tables[0]), 2))
+    arena = kernel.paths, begin, luck.random((b, len(tables[0]), 2))
     if arrivals is None:
         every = np.arange(b + 1)
         return blocks.Block(*arena, np.ascontiguousarray(tables), 0 * every[:b], every, 0 * every[:b], every[:b])

@@ -7,15 +7,17 @@ the same round or after its delay -> the next distribution
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import perf_counter, thread_time
+from typing import Any
 
 import numpy as np
 
 from amdp.algorithms.base import Distribution, Learner
-from amdp.algorithms.blocks import block_form
+from amdp.algorithms.blocks import BlockForm, block_form
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
+from amdp.algorithms.streams.blocks import StepForm
 from amdp.arrays import Floats, require_whole
 from amdp.errors import InvalidInput
-from amdp.game.arenas import Arena, Episodic
+from amdp.game.arenas import Arena, Episodic, Stepwise
 from amdp.game.blocks import Block, in_blocks
 from amdp.game.delays import Delays, none, recorded
 from amdp.game.rounds import Round, Timing
@@ -80,11 +82,19 @@ def play_blocks(
     total = game.rounds if rounds is None else rounds
     _require_playable(game, learner, domain, total)
     form = block_form(learner, domain) if game.feedback in (Bandit, FullInformation) else None
-    if form is None or type(game.arena) is not Episodic:
+    if form is None or not _has_compiled_loop(game, form):
         return in_blocks(_counted(_rounds(game, learner, domain, streams, total), tick), game.arena.round_shape)
-    from amdp.game.compiled import CompiledGame
+    from amdp.game.compiled import CompiledGame, CompiledStream
 
-    return CompiledGame(game, form, _started(learner, domain, streams), streams, total, tick)
+    kind = CompiledStream if isinstance(form, StepForm) else CompiledGame
+    return kind(game, form, _started(learner, domain, streams), streams, total, tick)
+
+
+def _has_compiled_loop(game: ArenaGame, form: BlockForm[Any]) -> bool:
+    """Episodes, or a stream of steps whose feedback comes at once."""
+    if isinstance(form, StepForm):
+        return type(game.arena) is Stepwise and game.delays is None
+    return type(game.arena) is Episodic
 
 
 def _counted(rounds: Iterator[Round], tick: Callable[[int], None] | None) -> Iterator[Round]:

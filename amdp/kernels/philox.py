@@ -23,7 +23,7 @@ def fill_uniform(key, first, out):
     for i in range(out.shape[0]):
         row = out[i]
         for low in range(0, row.size, 4):
-            words = _block(uint64(low // 4 + 1), uint64(key), uint64(first + i))
+            words = _block(uint64(low // 4 + 1), uint64(0), uint64(key), uint64(first + i))
             for j in range(min(4, row.size - low)):
                 row[low + j] = (words[j] >> uint64(11)) * (1.0 / 9007199254740992.0)
 
@@ -32,15 +32,23 @@ def fill_uniform(key, first, out):
 def fill_words(key, second_key, out):
     """The first words of `Philox(key=(key, second_key))`."""
     for low in range(0, out.size, 4):
-        words = _block(uint64(low // 4 + 1), uint64(key), uint64(second_key))
+        words = _block(uint64(low // 4 + 1), uint64(0), uint64(key), uint64(second_key))
         for j in range(min(4, out.size - low)):
             out[low + j] = words[j]
 
 
+@_entry
+def fill_step(key, time, out):
+    """The first numbers, four at most, of `Generator(Philox(key=key, counter=(0, 0, 0, time)))`, in [0, 1)."""
+    words = _block(uint64(1), uint64(time), uint64(key), uint64(0))
+    for j in range(out.size):
+        out[j] = (words[j] >> uint64(11)) * (1.0 / 9007199254740992.0)
+
+
 @_inner
-def _block(counter, key_0, key_1):
-    """The four random words that Philox makes of a counter and a key of two words."""
-    c0, c1, c2, c3 = counter, uint64(0), uint64(0), uint64(0)
+def _block(counter, last_counter, key_0, key_1):
+    """The four random words that Philox makes of the first and last word of a counter and a key of two words."""
+    c0, c1, c2, c3 = counter, uint64(0), uint64(0), last_counter
     for _ in range(_ROUNDS):
         high_0, high_1 = _upper_product(_MULTIPLIER_0, c0), _upper_product(_MULTIPLIER_1, c2)
         c0, c1, c2, c3 = high_1 ^ c1 ^ key_0, _MULTIPLIER_1 * c2, high_0 ^ c3 ^ key_1, _MULTIPLIER_0 * c0

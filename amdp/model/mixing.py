@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.spatial.distance import cdist
 
+from amdp import kernels
 from amdp.arrays import Actions, Bools, Floats, Policies, floats, refuse, require_distributions, require_whole
 from amdp.errors import InvalidInput
 from amdp.kernels.threads import multiply, one_thread
@@ -226,8 +227,8 @@ class Chain:
     @cached_property
     def moves(self) -> Floats:
         """The transition matrix `P^pi` `[s, y]` of the policy."""
-        with one_thread(self.rows.size):
-            mixed: Floats = np.matmul(self.policy[:, None, :], self.rows)[:, 0]
+        mixed = np.empty((len(self.rows), len(self.rows)))
+        kernels.ergodic.mix(self.rows, self.policy, mixed)
         return mixed
 
     @cached_property
@@ -240,15 +241,8 @@ class Chain:
 
     def long_run(self, losses: Floats) -> LongRun:
         """The mean loss, bias and action values of the policy for losses `[s, a]`."""
-        factors, pivots = self._factors
-        paid = np.einsum("sa,sa->s", self.policy, losses)
-        with one_thread(factors.size):
-            bias = lapack.dgetrs(factors, pivots, paid, trans=1)[0]
-        mean = float(multiply(_uniform(len(bias)), bias))
-        bias -= multiply(self.law, bias)
-        ahead: Floats = multiply(self.rows, bias)
-        ahead += losses
-        ahead -= mean
+        bias, ahead = np.empty(len(self.rows)), np.empty(self.policy.shape)
+        mean = float(kernels.ergodic.long_run(self.rows, self.policy, self.moves, losses, bias, ahead))
         return LongRun(mean, bias, ahead)
 
     @property

@@ -15,20 +15,25 @@ The structure of both is [from memory]; the linear system, the tuning and the ex
 are those of `amdp.model.mixing.Mixing`.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, log, sqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from amdp import kernels
+from amdp.algorithms.blocks import BlockResult
 from amdp.algorithms.bounds import MOST_EXPLORATION, RegretBound, over, require_rate, require_rounds
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
+from amdp.algorithms.streams.blocks import StepForm, empty_steps
 from amdp.algorithms.streams.steps import Unweighted, stationary
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats, Policies, require_whole
 from amdp.errors import InvalidInput
-from amdp.kernels.threads import multiply
+from amdp.kernels.blocks import Block
 from amdp.model.chains import rows_of
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.model.mixing import Chain, Mixing, least_arrival, least_visits, require_mixing, require_visits
@@ -57,9 +62,9 @@ class Rule:
     @cached_property
     def chain(self) -> Chain:
         """The Markov chain of the policy."""
-        weights = np.exp(self.scores - self.scores.max(axis=1, keepdims=True))
-        policy = (1.0 - self.exploration) / weights.sum(axis=1, keepdims=True) * weights
-        return Chain(self.rows, policy + self.exploration / self.scores.shape[1])
+        policy = np.empty(self.scores.shape)
+        kernels.ergodic.soften(self.scores, self.exploration, policy)
+        return Chain(self.rows, policy)
 
     def moved(self, scores: Floats) -> Self:
         """The policy after `scores` `[s, a]` were added to its own."""
@@ -107,6 +112,10 @@ class MdpE(Unweighted):
         _require_on_time(distribution.last, feedback)
         ahead = distribution.rule.chain.long_run(feedback.table[0]).ahead
         return replace(distribution, rule=distribution.rule.moved(-self.rate * ahead))
+
+    def block_form(self, domain: Domain) -> "ExpertSteps | None":
+        """Its compiled form."""
+        return ExpertSteps(self) if type(self) is MdpE else None
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> ErgodicBound | None:
         """`ln A / rate + rate T (R^2 / 8 + R influence memory^2 / 4) + 2 memory`, `R = 1 + influence memory`.
@@ -201,11 +210,12 @@ class MdpExp3:
 
     def observe(self, distribution: DelayedLocalExperts, segment: Segment) -> DelayedLocalExperts:
         """Move all laws by the policy that was played; the newest begins with the pair that was met."""
-        full = len(distribution.laws) == self.lookback
-        onward = multiply(distribution.laws[full:], distribution.rule.chain.moves)
-        latest = distribution.rule.rows[segment.states[0], segment.actions[0]]
-        unlikely = distribution.unlikely + int(full and distribution.laws[0, segment.states[0]] < distribution.likely)
-        return replace(distribution, laws=np.concatenate([onward, latest[None]]), unlikely=unlikely, last=segment)
+        known, rule, state = len(distribution.laws), distribution.rule, int(segment.states[0])
+        full = known == self.lookback
+        laws = np.empty((known if full else known + 1, len(rule.rows)))
+        kernels.ergodic.pass_on(distribution.laws, rule.chain.moves, rule.rows[state, segment.actions[0]], laws)
+        unlikely = distribution.unlikely + int(full and distribution.laws[0, state] < distribution.likely)
+        return replace(distribution, laws=laws, unlikely=unlikely, last=segment)
 
     def learn(self, distribution: DelayedLocalExperts, feedback: Feedback) -> DelayedLocalExperts:
         """The average-loss value of the estimate joins the queue; the one whose time has come moves the scores."""
@@ -217,6 +227,10 @@ class MdpExp3:
         if len(waiting) < self.lookback:
             return replace(distribution, waiting=waiting)
         return replace(distribution, rule=distribution.rule.moved(-self.rate * waiting[0]), waiting=waiting[1:])
+
+    def block_form(self, domain: Domain) -> "DelayedExpertSteps | None":
+        """Its compiled form."""
+        return DelayedExpertSteps(self) if type(self) is MdpExp3 else None
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> ErgodicBound | None:
         """The bound of docs/ergodic.md; None with delays, or if a state can be missed `N` steps after any other."""
@@ -233,6 +247,73 @@ class MdpExp3:
             rounds * (self.rate * _drift(mixing, states) + several * mixing.contraction ** (self.lookback - 1)),
             self.lookback + several * mixing.memory,
         )
+
+
+# --- compiled forms ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ExpertSteps(StepForm[LocalExperts]):
+    """MDP-E, block by block."""
+
+    learner: MdpE
+
+    def play(
+        self, distribution: LocalExperts, block: Block, space: object, rng: np.random.Generator
+    ) -> tuple[LocalExperts, BlockResult]:
+        rule, played = distribution.rule, empty_steps(block)
+        scores, policies = rule.scores.copy(), np.empty((len(block.slots), *rule.scores.shape))
+        reached = kernels.ergodic.mdp_e(block, rule.rows, float(self.learner.rate), scores, policies, played)
+        result = BlockResult(played, policies, np.zeros(len(policies), np.int64), reached=int(reached))
+        return replace(distribution, rule=replace(rule, scores=scores)), result
+
+    def save(self, distribution: LocalExperts) -> dict[str, Floats]:
+        return {"scores": distribution.rule.scores}
+
+    def load(self, distribution: LocalExperts, saved: Mapping[str, Floats]) -> LocalExperts:
+        return replace(distribution, rule=replace(distribution.rule, scores=saved["scores"]))
+
+
+@dataclass(frozen=True)
+class DelayedExpertSteps(StepForm[DelayedLocalExperts]):
+    """MDP-Exp3, block by block."""
+
+    learner: MdpExp3
+
+    def play(
+        self, distribution: DelayedLocalExperts, block: Block, space: object, rng: np.random.Generator
+    ) -> tuple[DelayedLocalExperts, BlockResult]:
+        rule, lookback, played = distribution.rule, self.learner.lookback, empty_steps(block)
+        known, queued = len(distribution.laws), len(distribution.waiting)
+        laws, waiting = np.zeros((lookback, len(rule.rows))), np.zeros((lookback, *rule.scores.shape))
+        laws[:known] = distribution.laws
+        for place, estimate in zip(waiting, distribution.waiting, strict=False):
+            place[:] = estimate
+        scores, policies = rule.scores.copy(), np.empty((len(block.slots), *rule.scores.shape))
+        settings = float(self.learner.rate), float(self.learner.exploration), distribution.likely
+        reached, known, queued, oldest, unlikely = kernels.ergodic.mdp_exp3(
+            block, rule.rows, *settings, scores, laws, known, waiting, queued, policies, played
+        )
+        after = replace(
+            distribution,
+            rule=replace(rule, scores=scores),
+            laws=laws[:known],
+            unlikely=distribution.unlikely + int(unlikely),
+            waiting=tuple(np.roll(waiting, -oldest, axis=0)[:queued]),
+        )
+        return after, BlockResult(played, policies, np.zeros(len(policies), np.int64), reached=int(reached))
+
+    def save(self, distribution: DelayedLocalExperts) -> dict[str, NDArray[Any]]:
+        waiting = np.array(distribution.waiting).reshape(-1, *distribution.rule.scores.shape)
+        state = {"scores": distribution.rule.scores, "laws": distribution.laws, "waiting": waiting}
+        return state | {"unlikely": np.array(distribution.unlikely)}
+
+    def load(self, distribution: DelayedLocalExperts, saved: Mapping[str, NDArray[Any]]) -> DelayedLocalExperts:
+        rule, unlikely = replace(distribution.rule, scores=saved["scores"]), int(saved["unlikely"])
+        return replace(distribution, rule=rule, laws=saved["laws"], unlikely=unlikely, waiting=tuple(saved["waiting"]))
+
+
+# --- what the bounds are made of --------------------------------------------------------------------------------------
 
 
 def _mixing(domain: Domain) -> tuple[StationaryPolicies, Mixing]:
