@@ -39,10 +39,11 @@ def fill_words(key, second_key, out):
 
 @_entry
 def fill_step(key, time, out):
-    """The first numbers, four at most, of `Generator(Philox(key=key, counter=(0, 0, 0, time)))`, in [0, 1)."""
-    words = _block(uint64(1), uint64(time), uint64(key), uint64(0))
-    for j in range(out.size):
-        out[j] = (words[j] >> uint64(11)) * (1.0 / 9007199254740992.0)
+    """The first numbers of `Generator(Philox(key=key, counter=(0, 0, 0, time)))`, in [0, 1)."""
+    for low in range(0, out.size, 4):
+        words = _block(uint64(low // 4 + 1), uint64(time), uint64(key), uint64(0))
+        for j in range(min(4, out.size - low)):
+            out[low + j] = (words[j] >> uint64(11)) * (1.0 / 9007199254740992.0)
 
 
 @_inner

@@ -8,8 +8,11 @@ steps `t` with `t mod k = j`. A walk of length `k` takes its `j`-th pair in thos
 
 import numpy as np
 
+from amdp.kernels.blocks import ARENA, LEARN
+from amdp.kernels.clock import nanoseconds
 from amdp.kernels.compiling import entry, inner
-from amdp.kernels.paths import _pick
+from amdp.kernels.episodes import _lap
+from amdp.kernels.paths import _pick, move
 
 _entry = entry()
 _inner = inner()
@@ -88,6 +91,74 @@ def cheapest(following, costs, lengths, starts, bounds):
                 a = choices[j, s]
                 walk[0, j], walk[1, j] = s, a
                 s = following[s, a]
+
+
+@_inner
+def _pursue(block, k, state, walk, since, route, time, n_actions, played):
+    """Step `k` of a block on the way to a closed walk, or on it; the state that it leads to."""
+    a = route[time - since] if time < since + route.size else walk[1, time % walk.shape[1]]
+    played.states[k, 0] = state
+    played.actions[k, 0] = a
+    return move(block.paths, 0, state * n_actions + a, block.luck[k, 0, 1])
+
+
+@_inner
+def _same(walk, other):
+    """Whether two closed walks take the same pairs at the same places."""
+    if walk.shape[1] != other.shape[1]:
+        return False
+    for j in range(walk.shape[1]):
+        if walk[0, j] != other[0, j] or walk[1, j] != other[1, j]:
+            return False
+    return True
+
+
+@_entry
+def add_step(costs, lengths, time, table):
+    """Add the losses `[s, a]` of a step to the costs `[r, s, a]` of walks, to one row for each length."""
+    for i in range(lengths.size):
+        row = costs[lengths[i] * (lengths[i] - 1) // 2 + time % lengths[i]]
+        for s in range(table.shape[0]):
+            for a in range(table.shape[1]):
+                row[s, a] += table[s, a]
+
+
+@_entry
+def follow_leader(block, following, lengths, starts, limit, costs, bounds, walk, since, route, time, played):
+    """Steps behind the cheapest closed walk from `time` on: where they end, and the pursuit by then.
+
+    A walk that pays nothing stays the cheapest. If another one leads, the way to it begins at once.
+    """
+    state, n_actions = block.initial, following.shape[1]
+    clock = np.zeros(2, np.int64)
+    now = nanoseconds(clock)
+    for k in range(played.states.shape[0]):
+        t = time + k
+        state = _pursue(block, k, state, walk, since, route, t, n_actions, played)
+        now = _lap(clock, now, played.spent, ARENA)
+        table, place = block.tables[k, 0], t % walk.shape[1]
+        add_step(costs, lengths, t, table)
+        if table[walk[0, place], walk[1, place]] > 0.0:
+            found, _ = cheapest(following, costs, lengths, starts, bounds)
+            if not _same(walk, found):
+                walk, since = found, t + 1
+                route = catch(following, state, since, walk[0], limit)
+        now = _lap(clock, now, played.spent, LEARN)
+    return state, walk, since, route
+
+
+@_entry
+def meet(block, low, high, state, walk, since, route, time, n_actions, window, met, played):
+    """Steps `low .. high - 1` of a block, the first at `time`; losses from the step `window` on join `met[place]`."""
+    clock = np.zeros(2, np.int64)
+    now = nanoseconds(clock)
+    for k in range(low, high):
+        t, s = time + k - low, state
+        state = _pursue(block, k, s, walk, since, route, t, n_actions, played)
+        if t >= window:
+            met[t % met.size] += block.tables[k, 0, s, played.actions[k, 0]]
+    _lap(clock, now, played.spent, ARENA)
+    return state
 
 
 @_inner

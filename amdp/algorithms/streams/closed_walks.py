@@ -19,17 +19,23 @@ step, and the argument above would not hold (though small simulations with share
 costs `ln S` inside the bound. All details and the bound are [derived].
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import log, sqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from amdp import kernels
+from amdp.algorithms.blocks import BlockResult
 from amdp.algorithms.bounds import require_noise_rate, require_rounds
 from amdp.algorithms.estimators.feedback import Feedback
+from amdp.algorithms.streams.blocks import StepForm, chosen_result, empty_steps
 from amdp.algorithms.streams.steps import StepLearner, StreamBound, StreamPosition, stationary, step_of, whole_table
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats
+from amdp.kernels.blocks import Block
 from amdp.model.domains import Domain
 from amdp.model.walk_graphs import ClosedWalk, Closing, Pursuit, WalkGraph
 
@@ -101,9 +107,13 @@ class WalkingLeader(StepLearner[LeadingWalk]):
         """Add the losses; a leader that incurs none stays, since no other walk becomes cheaper."""
         table, time = whole_table(feedback)[0], step_of(feedback.segment).time
         perturbed = distribution.perturbed.copy()
-        perturbed[distribution.closing.places(time)] += table
+        kernels.walks.add_step(perturbed, distribution.closing.lengths, time, table)
         updated = replace(distribution, perturbed=perturbed)
         return updated.led() if table[distribution.leader.pair(time)] > 0.0 else updated
+
+    def block_form(self, domain: Domain) -> "LeadingSteps | None":
+        """Its compiled form."""
+        return LeadingSteps() if type(self) is WalkingLeader else None
 
     def bound(self, domain: Domain, rounds: int) -> StreamBound:
         """`S (1 + ln(nSA)) / rate + rate T (1 + d) + d + S` with `n` lengths of walks, for any rate [derived].
@@ -115,6 +125,58 @@ class WalkingLeader(StepLearner[LeadingWalk]):
         noise = float(closing.lengths[-1] * (1.0 + log(_numbers(graph, closing))))
         changes = self.rate * rounds
         return StreamBound(noise / self.rate, changes, (changes + 1.0) * graph.critical, float(graph.states))
+
+
+class LeadingSteps(StepForm[LeadingWalk]):
+    """`WalkingLeader`, block by block."""
+
+    def play(
+        self, distribution: LeadingWalk, block: Block, space: object, rng: np.random.Generator
+    ) -> tuple[LeadingWalk, BlockResult]:
+        graph, closing, pursuit = distribution.graph, distribution.closing, distribution.pursuit
+        played, time = empty_steps(block), distribution.time
+        perturbed, bounds = distribution.perturbed.copy(), distribution.bounds.copy()
+        reached, walk, since, route = kernels.walks.follow_leader(
+            block, graph.following, *closing, graph.critical, perturbed, bounds, *as_arrays(pursuit), time, played
+        )
+        after = replace(
+            distribution,
+            perturbed=perturbed,
+            bounds=bounds,
+            pursuit=Pursuit(ClosedWalk(*walk), int(since), route),
+            time=time + len(block.slots),
+            state=int(reached),
+        )
+        return after, chosen_result(played, after.state, graph.states)
+
+    def save(self, distribution: LeadingWalk) -> dict[str, NDArray[Any]]:
+        return saved_pursuit(distribution) | {"perturbed": distribution.perturbed, "bounds": distribution.bounds}
+
+    def load(self, distribution: LeadingWalk, saved: Mapping[str, NDArray[Any]]) -> LeadingWalk:
+        return replace(loaded_pursuit(distribution, saved), perturbed=saved["perturbed"], bounds=saved["bounds"])
+
+
+def as_arrays(pursuit: Pursuit) -> tuple[NDArray[np.int64], int, NDArray[np.int64]]:
+    """A pursuit as compiled streams read it: the walk `[2, k]`, when it began, and the way to the walk."""
+    return np.stack([pursuit.walk.states, pursuit.walk.actions]), pursuit.since, pursuit.route
+
+
+Pursuing = TypeVar("Pursuing", bound=PursuedWalk)
+
+
+def saved_pursuit(distribution: PursuedWalk) -> dict[str, NDArray[Any]]:
+    """Where a stream is and what it pursues, as arrays."""
+    walk, since, route = as_arrays(distribution.pursuit)
+    place = np.array([distribution.time, distribution.state, since])
+    return {"walk": walk, "route": route, "place": place}
+
+
+def loaded_pursuit(distribution: Pursuing, saved: Mapping[str, NDArray[Any]]) -> Pursuing:
+    """The distribution with what was saved, from one that starts."""
+    time, state, since = saved["place"].tolist()
+    return replace(
+        distribution, pursuit=Pursuit(ClosedWalk(*saved["walk"]), since, saved["route"]), time=time, state=state
+    )
 
 
 def certain_moves(domain: Domain) -> WalkGraph:

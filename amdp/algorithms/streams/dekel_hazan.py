@@ -14,22 +14,33 @@ The estimates have the mean `G_j`, whatever the walk. Sums over all walks are me
 length are found anew only when its estimates changed, after it was played.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, log, sqrt
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from amdp import kernels
+from amdp.algorithms.blocks import BlockResult
 from amdp.algorithms.bounds import require_rate, require_rounds
 from amdp.algorithms.estimators.feedback import Bandit, Feedback
-from amdp.algorithms.streams.closed_walks import PursuedWalk, certain_moves
+from amdp.algorithms.streams.blocks import StepForm, chosen_result, empty_steps
+from amdp.algorithms.streams.closed_walks import (
+    PursuedWalk,
+    as_arrays,
+    certain_moves,
+    loaded_pursuit,
+    saved_pursuit,
+)
 from amdp.algorithms.streams.steps import RandomKey, StepLearner, StreamBound, require_now, stationary
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats, refuse, require_whole
 from amdp.errors import InvalidInput
+from amdp.kernels.blocks import Block, Played
 from amdp.model.domains import Domain
 from amdp.model.walk_graphs import ClosedWalk, Closing, Pursuit, WalkGraph
 
@@ -161,6 +172,10 @@ class DekelHazan(StepLearner[BlockOfWalk]):
             distribution = replace(distribution, met=met)
         return distribution.turned() if distribution.time % self.block == 0 else distribution
 
+    def block_form(self, domain: Domain) -> "WalkBlockSteps | None":
+        """Its compiled form: the steps of a block; walks are weighed and drawn between blocks."""
+        return WalkBlockSteps(self) if type(self) is DekelHazan else None
+
     def bound(self, domain: Domain, rounds: int) -> StreamBound:
         """`ln N / rate + rate n SA sum_k k^2 ceil((B - d) / k)^2 / 2 + d n + S` over `n = ceil(T / B)` blocks.
 
@@ -180,6 +195,41 @@ class DekelHazan(StepLearner[BlockOfWalk]):
             float(graph.critical * blocks),
             float(states),
         )
+
+
+@dataclass(frozen=True)
+class WalkBlockSteps(StepForm[BlockOfWalk]):
+    """`DekelHazan`, as many steps at once as its own blocks and those of the game allow."""
+
+    learner: DekelHazan
+
+    def play(
+        self, distribution: BlockOfWalk, block: Block, space: object, rng: np.random.Generator
+    ) -> tuple[BlockOfWalk, BlockResult]:
+        played, low, steps = empty_steps(block), 0, len(block.slots)
+        while low < steps:
+            high = min(steps, low + self.learner.block - distribution.time % self.learner.block)
+            distribution = self._met(distribution, block, low, high, played)
+            low = high
+        return distribution, chosen_result(played, distribution.state, distribution.weights.graph.states)
+
+    def _met(self, distribution: BlockOfWalk, block: Block, low: int, high: int, played: Played) -> BlockOfWalk:
+        """After the steps `low .. high - 1` of a block of the game, none of them beyond the learner's own block."""
+        met, n_actions, time = distribution.met.copy(), distribution.domain.shape[2], distribution.time
+        began = distribution.state, *as_arrays(distribution.pursuit), time, n_actions, distribution.window
+        state = kernels.walks.meet(block, low, high, *began, met, played)
+        after = replace(distribution, met=met, time=time + high - low, state=int(state))
+        return after.turned() if after.time % self.learner.block == 0 else after
+
+    def save(self, distribution: BlockOfWalk) -> dict[str, NDArray[Any]]:
+        key = np.array(distribution.random_key.key)
+        weights = {"costs": distribution.weights.costs, "logs": distribution.weights.logs}
+        return saved_pursuit(distribution) | weights | {"met": distribution.met, "key": key}
+
+    def load(self, distribution: BlockOfWalk, saved: Mapping[str, NDArray[Any]]) -> BlockOfWalk:
+        weights = replace(distribution.weights, costs=saved["costs"], logs=saved["logs"])
+        key = RandomKey(int(saved["key"]))
+        return replace(loaded_pursuit(distribution, saved), weights=weights, met=saved["met"], random_key=key)
 
 
 def _pursued(weights: WalkWeights, random_key: RandomKey, time: int, state: int) -> Pursuit:

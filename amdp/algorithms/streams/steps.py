@@ -6,6 +6,7 @@ from typing import ClassVar, Generic, Self, TypeVar
 
 import numpy as np
 
+from amdp import kernels
 from amdp.algorithms.bounds import RegretBound
 from amdp.algorithms.estimators.feedback import Feedback, FullInformation, Weights
 from amdp.arrays import Floats, Policies, floats, refuse
@@ -40,7 +41,9 @@ class RandomKey:
 
     def uniforms(self, time: int, n: int) -> Floats:
         """The first `n` uniform random numbers of a step."""
-        return np.random.Generator(np.random.Philox(key=self.key, counter=[0, 0, 0, time])).random(n)
+        numbers = np.empty(n)
+        kernels.philox.fill_step(np.uint64(self.key), time, numbers)
+        return numbers
 
 
 @dataclass(frozen=True, eq=False)
