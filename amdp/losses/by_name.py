@@ -1,7 +1,6 @@
 """Adversaries by short name; their settings are keywords with usual values that fit the length of the game."""
 
 from collections.abc import Callable
-from functools import partial
 from math import isqrt, log2
 from typing import Any, NamedTuple
 
@@ -12,7 +11,7 @@ from amdp import options, own_code, registry
 from amdp.arrays import Floats, floats
 from amdp.errors import InvalidInput
 from amdp.losses import adversaries
-from amdp.losses.base import CalledLosses, CheckedLosses, FixedLosses, LossSequence, round_rng
+from amdp.losses.base import CheckedLosses, FixedLosses, LossSequence, round_rng
 from amdp.model.segments import Shape
 from amdp.text import suggestion
 
@@ -41,9 +40,9 @@ class LossTask(NamedTuple):
     @property
     def nominal(self) -> CheckedLosses:
         """The costs, each round; in a stream those of its step."""
-        if len(self.costs) == self.steps:
-            return adversaries.repeated(self.costs, self.rounds)
-        return CalledLosses(self.rounds, self.shape, partial(_at_step, self.costs), name="nominal")
+        if len(self.costs) == self.steps or self.costs.strides[0] == 0:
+            return adversaries.repeated(self.costs[: self.steps], self.rounds)
+        return FixedLosses(self.costs[:, None])
 
     def part(self, n: int) -> int:
         """The `n`-th part of the rounds, at least one."""
@@ -194,7 +193,3 @@ def _many_scales(task: LossTask, deviation: float | None) -> Floats:
 
 def _or(value: Any, usual: Any) -> Any:
     return usual if value is None else value
-
-
-def _at_step(costs: Floats, k: int) -> Floats:
-    return costs[k : k + 1]

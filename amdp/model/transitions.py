@@ -111,6 +111,9 @@ class SingleKernel(CompiledDynamics):
         for h in range(steps - 1):
             pairs = np.repeat(reached[h], actions).astype(np.float64)
             reached[h + 1] = multiply(self.matrix(h).T, pairs) > 0
+            if self.is_homogeneous and (reached[h + 1] == reached[h]).all():  # so it stays
+                reached[h + 1 :] = reached[h]
+                break
         return reached
 
     def empty_rows(self, h: int) -> Bools:
