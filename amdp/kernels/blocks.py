@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from amdp.arrays import Bools, Floats
+from amdp.arrays import Actions, Bools, Floats
 from amdp.kernels.rows import IntervalRows, Paths, TwoStepRows
 
 DRAW, WEIGH, LEARN, ARENA = 0, 1, 2, 3  # parts of a round whose time is measured
@@ -40,6 +40,19 @@ class Played(NamedTuple):
     actions: NDArray[np.int64]
     trials: NDArray[np.int64]  # [b]
     spent: NDArray[np.int64]  # [4], nanoseconds by part
+
+
+class Switch(NamedTuple):
+    """How a switch to a stationary policy goes, step by step: see `amdp.algorithms.streams.switching`."""
+
+    rows: Floats  # [s, a, y]
+    initial: int
+    inside: int  # the first states, which can be visited again; an entrance is none of them
+    parked: int
+    home: Actions  # [s], the way to the parked state
+    routes: Actions  # [g, r, s], with r + 1 steps left
+    odds: Floats  # [g], with which an arrival is accepted
+    ahead: int  # steps from the start of an attempt to the law that its target is drawn from
 
 
 class PlainSearch(NamedTuple):

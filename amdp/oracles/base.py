@@ -140,6 +140,13 @@ class Plans:
         return (self[i] for i in range(len(self)))
 
 
+class Listed(NamedTuple):
+    """All policies that a planner chooses from, and how near to the cheapest its answer must be."""
+
+    policies: Actions  # [n, s], stationary ones: action 0 where a policy never comes
+    gap: float  # relative to steps times the largest cost
+
+
 class Oracle(Protocol[BoundT]):
     """Settings of a method. `requires` names the packages that it must be able to import."""
 
@@ -211,6 +218,11 @@ class Planner(Bound, solves="minimize"):
     @abstractmethod
     def minimize(self, costs: Costs) -> Plans:
         """The cheapest policy for each of `costs` `[n, h, s, a]`."""
+
+    @property
+    def listed(self) -> Listed | None:
+        """The policies to choose from, if they are few: who knows what each pays need not ask who is the cheapest."""
+        return None
 
     def shaped(self, costs: ArrayLike) -> Costs:
         """`costs` as an array that fits the domain, or `InvalidInput`; a sweep looks for NaN and infinity itself."""

@@ -8,15 +8,19 @@ change in a step and `C` the expected length of a switch, this costs `c T (1 + C
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import sqrt
 from typing import Any, Protocol, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from amdp import kernels
 from amdp.algorithms.bounds import require_noise_rate, require_rounds
 from amdp.algorithms.estimators.feedback import Feedback
+from amdp.algorithms.streams.blocks import StepForm
 from amdp.algorithms.streams.steps import (
     RandomKey,
     StepLearner,
@@ -28,8 +32,9 @@ from amdp.algorithms.streams.steps import (
 )
 from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.algorithms.task import Task
-from amdp.arrays import Actions, Floats, one_hot
-from amdp.model.chains import chains, laws, rows_of
+from amdp.arrays import Actions, Floats
+from amdp.kernels.blocks import Switch
+from amdp.model.chains import rows_of
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.model.segments import Segment
 from amdp.model.transitions import Kernel
@@ -77,6 +82,10 @@ class LeaderScheme(ABC):
     def change_factor(domain: StationaryPolicies) -> float:
         """The factor `c` such that the leader changes in a step with chance at most `c` times the rate."""
 
+    def block_form(self, domain: StationaryPolicies) -> "StepForm[Follower] | None":
+        """How `SwitchingLeader` plays blocks of steps behind its leader; None: step by step."""
+        return None
+
 
 def leading_policy(planner: Planner, perturbed: Floats) -> Actions:
     """The policy `[h, s]` or `[s]` that is cheapest for losses and noise `[h, s, a]`, proved by a planning oracle."""
@@ -97,6 +106,17 @@ class Entering:
     goal: int = -1  # the target of an attempt
     left: int = 0  # its steps still to go
 
+    @classmethod
+    def of(cls, policy: Actions, come: NDArray[np.int64]) -> Self:
+        """From the list of three that compiled steps write."""
+        entered, goal, left = come.tolist()
+        return cls(policy, bool(entered), goal, left)
+
+    @property
+    def come(self) -> NDArray[np.int64]:
+        """A list of three that compiled steps read: see `amdp.kernels.switches`."""
+        return np.array([self.entered, self.goal, self.left], np.int64)
+
 
 @dataclass(frozen=True, eq=False)
 class Ways:
@@ -113,45 +133,41 @@ class Ways:
 
     def begun(self, policy: Actions, time: int, state: int, random_key: RandomKey) -> Entering:
         """A new switch; at the parking state an attempt starts, whose target the step's first random number draws."""
-        if state != self.entry.routes.parked:
-            return Entering(policy)
-        law = np.cumsum(self._law(policy, time + self.entry.routes.length))
-        goal = int(np.searchsorted(law, random_key.uniforms(time, 1)[0] * law[-1], side="right"))
-        return Entering(policy, goal=goal, left=self.entry.routes.length)
+        come = np.zeros(3, np.int64)
+        kernels.switches.begin(self.switch, policy, time, state, random_key.word, come)
+        return Entering.of(policy, come)
 
     def went_on(self, entering: Entering, time: int, state: int, random_key: RandomKey) -> Entering:
         """The switch one step later; the second random number of the step decides whether an arrival is accepted."""
         if entering.entered:
             return entering
-        if entering.left > 1:
-            return replace(entering, left=entering.left - 1)
-        arrived = entering.left == 1 and state == entering.goal
-        if arrived and random_key.uniforms(time, 2)[1] < self.entry.routes.success / self.entry.routes.arrival[state]:
-            return Entering(entering.policy, entered=True)
-        return self.begun(entering.policy, time, state, random_key)
+        come = entering.come
+        kernels.switches.go_on(self.switch, entering.policy, time, state, random_key.word, come)
+        return Entering.of(entering.policy, come)
 
     def action(self, entering: Entering, state: int) -> int:
         """The action of the switch in a state."""
-        if entering.entered:
-            return int(entering.policy[state])
-        if entering.left > 0:
-            return int(self.entry.routes.actions[entering.goal, entering.left - 1, state])
-        return int(self.entry.diameter.actions[self.entry.routes.parked, state])
+        return int(kernels.switches.action(self.switch, entering.policy, state, entering.come))
 
     def differ(self, first: Actions, other: Actions) -> bool:
         """Whether two policies differ in a state that can be visited again."""
         inside = self.entry.kernel.shape[1]
         return not np.array_equal(first[:inside], other[:inside])
 
-    def _law(self, policy: Actions, time: int) -> Floats:
-        """The law `[s]` of the state at a step, if the policy had been followed from the start."""
-        moves = chains(self._rows, one_hot(policy, self.domain.shape[2])[None])
-        law: Floats = laws(moves, self.domain.initial, time, time + 1)[0, 0, : self.entry.kernel.shape[1]]
-        return law
-
     @cached_property
-    def _rows(self) -> Floats:
-        return rows_of(self.domain.dynamics)
+    def switch(self) -> Switch:
+        """The same for compiled steps."""
+        routes = self.entry.routes
+        return Switch(
+            np.ascontiguousarray(rows_of(self.domain.dynamics)),
+            self.domain.initial,
+            self.entry.kernel.shape[1],
+            routes.parked,
+            self.entry.diameter.actions[routes.parked].astype(np.int32),
+            routes.actions,
+            routes.success / routes.arrival,
+            routes.length,
+        )
 
 
 def _without_entrance(domain: StationaryPolicies) -> PolicySwitching | None:
@@ -181,6 +197,13 @@ class Follower(StreamPosition):
     @property
     def action(self) -> int:
         return self.ways.action(self.entering, self.state)
+
+    def led_by(self, leader: Leader) -> Self:
+        """With the leader after one more step; if it changed, a switch to its policy begins at once."""
+        updated = replace(self, leader=leader)
+        if not self.ways.differ(leader.actions, self.leader.actions):
+            return updated
+        return replace(updated, entering=self.ways.begun(leader.actions, self.time, self.state, self.random_key))
 
 
 @dataclass(frozen=True)
@@ -214,11 +237,11 @@ class SwitchingLeader(StepLearner[Follower]):
         """Update the leader by the losses; if it changed, a switch to its policy begins at once."""
         require_now(feedback, distribution.time)
         leader = distribution.leader.update(whole_table(feedback)[0], distribution.time - 1, distribution.random_key)
-        updated = replace(distribution, leader=leader)
-        if not distribution.ways.differ(leader.actions, distribution.leader.actions):
-            return updated
-        place = distribution.time, distribution.state, distribution.random_key
-        return replace(updated, entering=distribution.ways.begun(leader.actions, *place))
+        return distribution.led_by(leader)
+
+    def block_form(self, domain: Domain) -> "StepForm[Follower] | None":
+        """Its compiled form, if the scheme has one."""
+        return self.scheme.block_form(stationary(domain)) if type(self) is SwitchingLeader else None
 
     def bound(self, domain: Domain, rounds: int) -> StreamBound:
         """`noise / rate + change_factor rate T (1 + C)`, for any rate, and 1 for the step at an entrance [derived]."""
@@ -227,6 +250,26 @@ class SwitchingLeader(StepLearner[Follower]):
         entrance = float(ways.entry.kernel.shape[1] < known.shape[1])
         penalty = self.scheme.noise(known, rounds) / self.scheme.rate
         return StreamBound(penalty, changes, changes * ways.entry.expected_length, entrance)
+
+
+def saved_follower(distribution: Follower) -> dict[str, NDArray[Any]]:
+    """Where a stream is and how far its switch has come, as arrays."""
+    entering, place = distribution.entering, np.array([distribution.time, distribution.state])
+    key = np.array(distribution.random_key.key)
+    return {"place": place, "come": entering.come, "headed": entering.policy, "key": key}
+
+
+def loaded_follower(distribution: Follower, saved: Mapping[str, NDArray[Any]]) -> Follower:
+    """The distribution with what was saved, from one that starts."""
+    time, state = saved["place"].tolist()
+    entering, key = Entering.of(saved["headed"], saved["come"]), RandomKey(int(saved["key"]))
+    return replace(distribution, entering=entering, random_key=key, time=time, state=state)
+
+
+def number_of(policy: Actions, listed: Actions) -> int:
+    """The place of a policy `[s]` in a list `[n, s]` of all."""
+    (places,) = np.nonzero((listed == policy).all(axis=1))
+    return int(places[0])
 
 
 def switching_leader(kind: type[LeaderScheme], task: Task, rate: float | None, **settings: Any) -> SwitchingLeader:

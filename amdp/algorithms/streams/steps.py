@@ -39,10 +39,15 @@ class RandomKey:
         """A fresh random key."""
         return cls(int(rng.integers(2**63)))
 
+    @property
+    def word(self) -> np.uint64:
+        """The key as compiled steps read it."""
+        return np.uint64(self.key)
+
     def uniforms(self, time: int, n: int) -> Floats:
         """The first `n` uniform random numbers of a step."""
         numbers = np.empty(n)
-        kernels.philox.fill_step(np.uint64(self.key), time, numbers)
+        kernels.philox.fill_step(self.word, time, numbers)
         return numbers
 
 

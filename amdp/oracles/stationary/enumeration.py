@@ -37,6 +37,7 @@ NO_BOUNDS = np.empty(0)
 TABLE_TOLERANCE = 1e-6  # a law that moves by less counts as stationary in the table
 SETTLING_FACTOR = 2  # times the steps after which all laws are stationary: then they are so to the last digit
 FLOAT32_ROUNDING = 2.0**-23  # relative, of chances in the table
+MOST_LISTED = 2_000  # policies that are handed to whoever follows what each of them pays
 MOST_CONTENDERS = 1_000  # policies that the table cannot tell apart and that are evaluated one by one
 
 
@@ -81,6 +82,10 @@ class ListSearch(Search):
         self._asked = 0
         self._table: Table | None = None
 
+    def policies(self) -> NDArray[np.int64] | None:
+        few = self._chains.count_closed(MOST_LISTED) <= MOST_LISTED
+        return _closed_policies(self._chains, MOST_LISTED, np.zeros(1, dtype=np.int64)) if few else None
+
     def horizon(self, n: int, clock: SearchClock) -> int:
         self._asked += n
         if self._table is None and self._asked > 1 and self._room > 0:
@@ -120,6 +125,14 @@ class ListSearch(Search):
         return short.markov_bound(np.concatenate([problem.costs, rest])) - evaluation_error(problem)
 
 
+def _closed_policies(chains: Chains, limit: int, halt: NDArray[np.int64]) -> NDArray[np.int64]:
+    """All closed policies `[n, s]`, -1 where a policy never comes."""
+    steps, states, actions = chains.shape
+    policies = np.empty((chains.count_closed(limit), states), dtype=np.int64)
+    kernels.search.trees.list_closed(chains.rows, actions, chains.initial, steps, limit, policies, halt)
+    return policies
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """The laws of all closed policies until they are roughly stationary: they tell which may be the cheapest."""
@@ -135,9 +148,8 @@ class Table:
     def of(cls, chains: Chains, limit: int, room: int, halt: NDArray[np.int64] | None = None) -> "Table | None":
         """The table, or None if it does not fit into so many bytes, or time is over."""
         steps, states, actions = chains.shape
-        policies = np.empty((chains.count_closed(limit), states), dtype=np.int64)
         stop = np.zeros(1, dtype=np.int64) if halt is None else halt
-        kernels.search.trees.list_closed(chains.rows, actions, chains.initial, steps, limit, policies, stop)
+        policies = _closed_policies(chains, limit, stop)
         if stop[0] != 0:
             return None
         followed, ends = np.maximum(policies, 0), np.empty(len(policies), dtype=np.int64)

@@ -7,7 +7,7 @@ under the returned policy, are worked out when someone reads them. They do not p
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
-from functools import partial
+from functools import cached_property, partial
 from math import inf
 from time import perf_counter
 from typing import Any
@@ -19,7 +19,7 @@ from amdp.arrays import Costs, Values
 from amdp.errors import InvalidInput
 from amdp.model.domains import Domain, StationaryPolicies
 from amdp.model.transitions import Kernel, SingleKernel, SparseKernel
-from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
+from amdp.oracles.base import Listed, Planner, PlanningOracle, Plans, Report, Status
 from amdp.oracles.interrupts import interruptible
 from amdp.oracles.solving import worst
 from amdp.oracles.stationary.chains import Chains, scaled_problems
@@ -86,6 +86,11 @@ class StationaryPlanner(Planner):
         self._gap, self._seconds = gap, seconds
         if seconds < inf:
             _compile_first(oracle, type(self.search), domain.dynamics, build)
+
+    @cached_property
+    def listed(self) -> Listed | None:
+        policies = self.search.policies()
+        return None if policies is None else Listed(np.maximum(policies, 0).astype(np.int32), self._gap)
 
     def minimize(self, costs: Costs) -> Plans:
         began = perf_counter()

@@ -10,6 +10,7 @@ from time import perf_counter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amdp.kernels.search.state import Problem
 from amdp.oracles.base import relative
@@ -175,6 +176,10 @@ class Search(ABC):
 
     def __init__(self, chains: Chains) -> None:
         self._chains = chains
+
+    def policies(self) -> NDArray[np.int64] | None:
+        """All policies `[n, s]` that it chooses from, if they are few: -1 where a policy never comes."""
+        return None
 
     def horizon(self, n: int, clock: SearchClock) -> int:
         """How many first steps of the next `n` costs it must see one by one; of the others it needs the sums."""

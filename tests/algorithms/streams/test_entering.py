@@ -1,6 +1,6 @@
 """Leaders in a stream that is played step by step: how they are entered, how they lead, and what it costs."""
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from amdp.game.arenas import Stepwise
 from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
+from amdp.kernels.blocks import Switch
 from amdp.model.chains import chains, entrance, laws, start_mass
 from amdp.model.segments import Place, Step
 
@@ -32,8 +33,9 @@ ON = ALWAYS_ON.argmax(axis=1).astype(np.int32)
 class PrintedWays(Ways):
     """The wrong algorithm, as printed: the target is drawn from the law of the step in which the attempt starts."""
 
-    def _law(self, policy: Actions, time: int) -> Floats:
-        return super()._law(policy, time - self.entry.routes.length)
+    @cached_property
+    def switch(self) -> Switch:
+        return super().switch._replace(ahead=0)
 
 
 def ends(ways: Ways, runs: int, time: int, state: int, steps: int, policy: Actions = ON) -> list[tuple[int, int]]:

@@ -137,15 +137,18 @@ def test_plans_are_counted_when_the_oracle_is_asked(doubled: bool, monkeypatch: 
     assert min(plans) == 0
 
 
-def test_plans_in_a_stream_are_counted_when_the_oracle_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("oracle", ["auto", "branch-and-bound"])
+def test_plans_in_a_stream_are_counted_when_the_oracle_is_asked(oracle: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that lists its policies is asked only when it is in doubt who leads."""
     world = instances.build("random-entered", n_states=3, n_actions=2, n_steps=60)
     domain = StationaryPolicies(world.kernel, world.initial)
-    player = learner("ct-oracle", domain, 60)
-    asked = calls(type(bind("auto", domain)), monkeypatch)
+    player = learner("ct-oracle", domain, 60, rate=1.0, oracle=oracle)
+    asked = calls(type(bind(oracle, domain)), monkeypatch)
     steps = losses.named("bernoulli", (1, *world.shape[1:]), 60, 1)
     game = ArenaGame(Stepwise(world.kernel, world.initial), steps, None, FullInformation)
     plans = [one.plans for one in play_rounds(game, player, domain, Streams.from_seed(1))]
     assert sum(plans) == asked[0] > 1
+    assert (sum(plans) < 30) == (oracle == "auto")
 
 
 def test_the_tuned_rate_balances_the_bound_and_delays_count_as_rounds() -> None:
