@@ -136,6 +136,8 @@ class Measurement:
         self._sums = _with_prefix(state, "sum ") or None
         rows = _with_prefix(state, "row ")
         self._rows = [rows] if rows else []
+        if rows:  # planners may answer by a table from the second question on, which differs in the last bits
+            self._planner.minimize(self._total_losses[None])
 
 
 def _with_prefix(state: Mapping[str, NDArray[Any]], prefix: str) -> _Sums:
