@@ -39,7 +39,7 @@ PLAYERS: dict[str, tuple[dict[str, Any], str, dict[str, Any]]] = {
 
 
 def stream(
-    world: dict[str, Any], name: str, settings: dict[str, Any], steps: int = ROUNDS, adversary: str = "uniform"
+    world: dict[str, Any], name: str, settings: dict[str, Any], steps: int = ROUNDS, *, adversary: str = "uniform"
 ) -> tuple[ArenaGame, Any, Any]:
     built = instances.build(world["name"], n_states=world["n_states"], n_steps=steps)
     domain = StationaryPolicies(built.kernel, built.initial)
@@ -73,7 +73,7 @@ def test_a_leader_that_is_watched_is_the_one_that_an_oracle_names(adversary: str
     """An oracle that lists its policies is asked in doubt, another one after every step that the leader paid for."""
     played = []
     for oracle in ("auto", "branch-and-bound"):
-        game, player, domain = stream(ENTERED, "ct-oracle", {"rate": 0.3, "oracle": oracle}, 150, adversary)
+        game, player, domain = stream(ENTERED, "ct-oracle", {"rate": 0.3, "oracle": oracle}, 150, adversary=adversary)
         assert (bind(oracle, domain).listed is None) == (block_form(player, domain) is None) == (oracle != "auto")
         rounds = [record for block in play_blocks(game, player, domain, Streams.from_seed(5)) for record in block]
         played.append([(record.segment.states[0], record.segment.actions[0]) for record in rounds])
