@@ -5,11 +5,15 @@ Every time includes the losses, the play, the exact regret at thirty checkpoints
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from time import perf_counter
 
 import numpy as np
 
+from amdp.experiments.building import arrange
+from amdp.experiments.ladders import spec_of
+from amdp.experiments.table_1 import ladders
 from amdp.game.blocks import Block, CompiledBlock
 from amdp.game.games import Game
 from amdp.game.match import Match, enter
@@ -24,6 +28,7 @@ Rows = Iterator[Row]
 
 SEED = 20_263
 ROUNDS = 2_000
+STREAM_STEPS = 10_000
 GOALS = {  # against the loop of rounds
     "ftpl-shared": 12.0,
     "ftpl": 12.0,
@@ -69,6 +74,17 @@ def unknown(effort: Effort) -> Rows:
     game = Game("tiny", rounds=ROUNDS if effort.seconds else 100, unknown=True, radius_scale=RADIUS_SCALE)
     for name in IN_BOXES:
         yield _against_rounds("unknown", enter(game, name), name, None, effort)
+
+
+def streams(effort: Effort) -> Rows:
+    """The learners of Table 1 that choose anew in each step of a stream, in their standard worlds."""
+    steps = STREAM_STEPS if effort.seconds else 300
+    for ladder in ladders():
+        if ladder.along == "steps":
+            game = spec_of(ladder.name, [replace(ladder, rungs=(steps,))], 1).first()[0]
+            match = arrange(game.settings)
+            if match.epochs is None:
+                yield _against_rounds("stream", match, str(ladder.learner["name"]), None, effort)
 
 
 def _against_rounds(what: str, match: Match, name: str, goal: Goal | None, effort: Effort) -> Row:
@@ -139,4 +155,4 @@ def _sizes(match: Match) -> dict[str, int]:
     return {"S": states, "A": actions, "H": steps, "K": match.rounds}
 
 
-CASES = {"tiny": tiny, "unknown": unknown, "overhead": overhead, "long": long}
+CASES = {"tiny": tiny, "unknown": unknown, "streams": streams, "overhead": overhead, "long": long}
