@@ -5,6 +5,7 @@ constant, its bias; `Z^T d = u` gives its stationary law. Both take the same fac
 """
 
 import numpy as np
+from numba import uintp
 
 from amdp.kernels.blocks import ARENA, DRAW, LEARN, WEIGH
 from amdp.kernels.clock import nanoseconds
@@ -63,8 +64,9 @@ def _factorize(matrix, order):
         for i in range(k + 1, n):
             factor = matrix[i, k] / matrix[k, k]
             matrix[i, k] = factor
+            above, below = matrix[k], matrix[i]
             for j in range(k + 1, n):
-                matrix[i, j] -= factor * matrix[k, j]
+                below[uintp(j)] -= factor * above[uintp(j)]
 
 
 @_inner
