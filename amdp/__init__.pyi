@@ -58,6 +58,16 @@ from amdp.oracles.projection.base import Projector as Projector
 from amdp.oracles.projection.base import bind_projection as bind_projection
 from amdp.oracles.projection.base import project as project
 from amdp.oracles.projection.base import projection as projection
+from amdp.oracles.regularized.base import Minimizer as Minimizer
+from amdp.oracles.regularized.base import RegularizedOracle as RegularizedOracle
+from amdp.oracles.regularized.base import RegularizedSolver as RegularizedSolver
+from amdp.oracles.regularized.base import bind_regularized as bind_regularized
+from amdp.oracles.regularized.base import minimize_regularized as minimize_regularized
+from amdp.oracles.regularized.base import regularized as regularized
+from amdp.oracles.regularized.regularizers import LogBarrier as LogBarrier
+from amdp.oracles.regularized.regularizers import NegativeEntropy as NegativeEntropy
+from amdp.oracles.regularized.regularizers import Regularizer as Regularizer
+from amdp.oracles.regularized.regularizers import Tsallis as Tsallis
 
 __version__: str
 __all__: list[str]

@@ -3,7 +3,7 @@
 They are part of the machine code, so they stand among the sources that it is kept under: see `compiling`.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.random.bit_generator import ISeedSequence
@@ -12,6 +12,14 @@ from numpy.typing import NDArray
 LANES = 64  # generators that `noise` runs side by side
 WIDTH = 16  # perturbed leaders that a sweep carries side by side
 EMPTY_TOLERANCE = 1e-11  # of sums of bounds: above their rounding, below what makes a linear program infeasible
+
+
+class Weights(NamedTuple):
+    """What the three regularizers of `amdp.kernels.regularized` count in a sum of them."""
+
+    entropy: float = 0.0  # of q ln q
+    tsallis: float = 0.0  # of -sqrt q
+    barrier: float = 0.0  # of -ln q
 
 
 def lanes(rng: np.random.Generator) -> NDArray[np.uint64]:

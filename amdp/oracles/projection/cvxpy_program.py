@@ -26,7 +26,7 @@ from amdp.oracles.solving import require_limits
 Positions = NDArray[np.integer]
 
 _TIGHT = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12, "accept_unknown": True}
-_SPELLING: dict[str, tuple[str, dict[str, Any]]] = {
+SPELLING: dict[str, tuple[str, dict[str, Any]]] = {
     "CLARABEL": ("time_limit", _TIGHT),
     "SCS": ("time_limit_secs", {"eps_abs": 1e-10, "eps_rel": 1e-10, "max_iters": 100_000}),
 }
@@ -44,8 +44,8 @@ class CvxpyProjection:
 
     def __post_init__(self) -> None:
         require_limits(self)
-        if self.solver not in _SPELLING:
-            raise InvalidInput(f"{self.solver!r}; cvxpy is asked for one of {', '.join(_SPELLING)}", "solver")
+        if self.solver not in SPELLING:
+            raise InvalidInput(f"{self.solver!r}; cvxpy is asked for one of {', '.join(SPELLING)}", "solver")
 
     def bind(self, domain: Domain) -> Projector:
         return _CvxpyProjector(self, domain)
@@ -118,7 +118,7 @@ class _Program:
         mass = self._x[self._weighted]
         objective = cvxpy.sum(-cvxpy.entr(mass)) + self._cost @ mass
         constraints = cvxpy_solvers.constraints(self._x, rows, matrix, full)
-        limits = settings.solver, settings.seconds, _SPELLING[settings.solver]
+        limits = settings.solver, settings.seconds, SPELLING[settings.solver]
         self._program = cvxpy_solvers.Program(objective, constraints, *limits)
         self.name = self._program.name
 

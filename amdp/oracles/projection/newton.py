@@ -108,7 +108,7 @@ class _KernelProjector(_NewtonProjector):
         super().__init__(oracle, domain)
         assert isinstance(domain.dynamics, SingleKernel)
         self._reached = domain.dynamics.reachable(domain.initial)
-        self._rows = _kernel_rows(domain.dynamics)
+        self._rows = kernel_rows(domain.dynamics)
 
     def compiled(self) -> Projecting:
         return Projecting(self._rows, _NOWHERE, self._reached, self.domain.initial, LARGEST_EXPONENT, *self._limits())
@@ -194,7 +194,7 @@ _NOT_SPARSE: Arrays = np.empty((0, 0), np.int64), np.empty(0, np.int32), np.empt
 _NOT_A_BOX: Arrays = *(_NO_ENTRIES,) * 6, *(_NO_ROWS,) * 2, *(_NO_ENTRIES,) * 2, *(_NO_ROWS,) * 2
 
 
-def _kernel_rows(kernel: SingleKernel) -> Arrays:
+def kernel_rows(kernel: SingleKernel) -> Arrays:
     """The rows of a kernel for the solver; they are not copied."""
     rows = kernel.rows
     if isinstance(rows, DenseRows):
