@@ -177,6 +177,55 @@ def adaptive_o_reps_full(shape: Shape, rounds: int, first: float) -> AdaptiveBou
     return AdaptiveBound(first, 2.0 * steps, 2.0 * steps * sqrt(rounds * log(states * actions)))
 
 
+# --- rates `c / sqrt(k)`: the sum of the gaps, each at most half its rate times `v`, plus the range over the last rate
+
+
+def _falling(range_: float, moments: float, rounds: int, scale: float, bias: float = 0.0) -> Bound:
+    """`range sqrt(K) / c + c v sqrt(K)` [derived: docs/learning-rates.md], since `sum 1/sqrt(k) <= 2 sqrt(K)`."""
+    root = sqrt(rounds)
+    return Bound(over(range_, scale) * root, scale * moments * root, bias)
+
+
+def anytime_o_reps(shape: Shape, rounds: int, scale: float, gamma: float = 0.0) -> Bound:
+    """Known transitions, no delay: `(H ln(SA) / c + c HSA + 2 gamma HSA) sqrt(K)` [derived]; gamma falls too."""
+    steps, states, actions = shape
+    pairs = steps * states * actions
+    bias = 2.0 * gamma * pairs * sqrt(rounds)
+    return _falling(steps * log(states * actions), pairs, rounds, scale, bias)
+
+
+def anytime_o_reps_full(shape: Shape, rounds: int, scale: float) -> Bound:
+    """Full information, no delay: `(H ln(SA) / c + c H) sqrt(K)` [derived]."""
+    steps, states, actions = shape
+    return _falling(steps * log(states * actions), steps, rounds, scale)
+
+
+def anytime_hedge(shape: Shape, rounds: int, scale: float, n_policies: int, gamma: float = 0.0) -> Bound:
+    """Known transitions, no delay: `(ln N / c + c H^2 SA + 2 gamma HSA) sqrt(K)` [derived]; gamma falls as the rate."""
+    steps, states, actions = shape
+    pairs = steps * states * actions
+    return _falling(log(n_policies), steps * pairs, rounds, scale, 2.0 * gamma * pairs * sqrt(rounds))
+
+
+def anytime_policy_full(shape: Shape, rounds: int, scale: float, exploration: float = 0.0) -> Bound:
+    """Full information, no delay: `(H ln A / c + c sum_n n^2) sqrt(K)` [derived], as `policy_full` below."""
+    steps, _, actions = shape
+    squares = steps * (steps + 1) * (2 * steps + 1) / 6.0
+    unlearned = exploration * rounds * steps * (steps + 1) / 2.0
+    return _falling(steps * log(actions), squares, rounds, scale, unlearned)
+
+
+def best_of_both(shape: Shape, rounds: int, rate: float, barrier: float) -> Bound:
+    """`H sqrt(SAK) / g + H + b HSA ln K + 4 g H sqrt(SAK)`, the adversarial bound of `bobw` [derived].
+
+    Rate `g / sqrt(k)`, log-barrier `b`: docs/regularizers.md. The order is that of Jin, Huang and Luo 2021 [confirmed].
+    """
+    steps, states, actions = shape
+    root = steps * sqrt(states * actions * rounds)
+    stay = steps + barrier * steps * states * actions * log(max(1, rounds))
+    return Bound(over(root, rate) + stay, 4.0 * rate * root)
+
+
 # --- policy optimization over a kernel: one identity for the values `V` of the estimates ------------------------------
 #
 #     V_k^{pi_k} - V_k^{pi*} = sum_h E_{pi*}[ <pi_k - pi*, Q_k>(h, s_h) ]   for any policy `pi*`,

@@ -32,8 +32,9 @@ from amdp.algorithms.blocks import (
 from amdp.algorithms.bounds import Bound
 from amdp.algorithms.estimators.base import Estimator, WholeTable, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
-from amdp.algorithms.estimators.importance_weighting import COMPILED, ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.estimators.importance_weighting import COMPILED, ImplicitExploration, ImportanceWeighting, of_round
 from amdp.algorithms.estimators.trials import batched
+from amdp.algorithms.rates import AdaptiveRate, FixedRate, Rate, RootRate, as_rate
 from amdp.algorithms.task import Task
 from amdp.arrays import Actions, Bools, Floats, Policies, one_hot, require_whole
 from amdp.errors import InvalidInput
@@ -244,7 +245,7 @@ class WeightedPolicies:
     """The state of `Hedge`: the sum of the estimated losses of each policy."""
 
     listed: PolicyList
-    rate: float
+    rate: Rate
     incurred: Floats = field(repr=False)  # [n], estimated losses so far
     played: Mixture | None = field(default=None, repr=False)  # of the round before
     oracle_calls: ClassVar[int] = 0
@@ -257,7 +258,7 @@ class WeightedPolicies:
     def mixture(self) -> Mixture:
         """The distribution that is played."""
         chances = np.empty(len(self.incurred))
-        kernels.hedge.exponential_weights(self.incurred, float(self.rate), chances)
+        kernels.hedge.exponential_weights(self.incurred, float(self.rate.value), chances)
         return Mixture(self.listed, chances)
 
     def draw(self, rng: np.random.Generator) -> Policies:
@@ -268,12 +269,15 @@ class WeightedPolicies:
 class Hedge:
     """Exponential weights over all deterministic policies; refuses above `limit` of them."""
 
-    rate: float
+    rate: float | Rate
     estimator: Estimator
     limit: int = MOST_POLICIES
 
     def __post_init__(self) -> None:
-        bounds.require_rate(self.rate)
+        if isinstance(as_rate(self.rate), AdaptiveRate):
+            raise InvalidInput(
+                "Hedge does not measure gaps that a rate could follow; give a number or RootRate", "rate"
+            )
 
     @classmethod
     def tuned(cls, domain: Domain, rounds: int, total_delay: int = 0, *, multiplier: float = 1.0) -> Self:
@@ -281,10 +285,7 @@ class Hedge:
 
         `multiplier` scales the rate.
         """
-        bounds.require_episodes(domain, "hedge-infinite: see HedgeTuning")
-        steps, states, actions = domain.shape
-        met = states * actions * bounds.require_rounds(rounds) + bounds.require_delay(total_delay)
-        theory = sqrt(states * log(actions) / (steps * met))
+        theory = hedge_rate(domain, rounds, total_delay)
         return cls(multiplier * theory, ImplicitExploration(theory))
 
     @classmethod
@@ -303,13 +304,13 @@ class Hedge:
 
     def start(self, domain: Domain, rng: np.random.Generator) -> WeightedPolicies:
         listed = list_policies(domain, self.limit)
-        return WeightedPolicies(listed, self.rate, np.zeros(len(listed.actions)))
+        return WeightedPolicies(listed, as_rate(self.rate), np.zeros(len(listed.actions)))
 
     def observe(self, distribution: WeightedPolicies, segment: Segment) -> WeightedPolicies:
         return replace(distribution, listed=distribution.listed.narrowed(segment), played=distribution.mixture)
 
     def weigh(self, distribution: WeightedPolicies, segment: Segment, rng: np.random.Generator) -> Weights:
-        return self.estimator.weigh(distribution.mixture, segment, rng)
+        return of_round(self.estimator, distribution.rate.value).weigh(distribution.mixture, segment, rng)
 
     def learn(self, distribution: WeightedPolicies, feedback: Feedback) -> WeightedPolicies:
         """Add the estimated loss of each policy; over a box, with the box of the arrival.
@@ -319,21 +320,26 @@ class Hedge:
         """
         arrived_in = distribution.played or distribution.mixture
         estimate = learned(self.estimator, np.zeros(distribution.domain.shape), feedback, arrived_in)
-        return replace(distribution, incurred=distribution.incurred + distribution.listed.expected_losses(estimate))
+        incurred = distribution.incurred + distribution.listed.expected_losses(estimate)
+        return replace(distribution, incurred=incurred, rate=distribution.rate.after(lambda: 0.0))
 
     def block_form(self, domain: Domain) -> "HedgeBlocks | None":
-        """Its compiled form: Markov policies, and weights by visit chances, or none."""
+        """Its compiled form: a fixed rate, Markov policies, and weights by visit chances, or none."""
         known = isinstance(domain, MarkovPolicies) and has_compiled_form(domain) and type(self) is Hedge
+        known = known and isinstance(as_rate(self.rate), FixedRate)
         return HedgeBlocks(self) if known and type(self.estimator) in COMPILED else None
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | None:
         """What theory allows after `rounds`; None where no explicit bound is known: boxes and other estimators."""
         if not isinstance(domain, MarkovPolicies) or not isinstance(domain.dynamics, SingleKernel):
             return None
-        if not isinstance(self.estimator, ImportanceWeighting | ImplicitExploration):
-            return None
-        gamma = getattr(self.estimator, "gamma", 0.0)
-        return bounds.hedge(domain.shape, rounds, self.rate, count_policies(domain), gamma, waited)
+        rate, count = as_rate(self.rate), count_policies(domain)
+        if isinstance(rate, RootRate) and isinstance(self.estimator, ImportanceWeighting) and not waited:
+            return bounds.anytime_hedge(domain.shape, rounds, rate.scale, count)
+        if isinstance(rate, FixedRate) and isinstance(self.estimator, ImportanceWeighting | ImplicitExploration):
+            gamma = getattr(self.estimator, "gamma", 0.0)
+            return bounds.hedge(domain.shape, rounds, rate.value, count, gamma, waited)
+        return None
 
 
 @dataclass(frozen=True)
@@ -372,7 +378,7 @@ class HedgeBlocks:
         self, state: WeightedPolicies, dynamics: BlockDynamics, block: Block, space: Waiting, results: tuple[Any, ...]
     ) -> int:
         """Plays; -1, or the round that visited a pair without a chance."""
-        estimator, rate = self.learner.estimator, float(state.rate)
+        estimator, rate = self.learner.estimator, float(state.rate.value)
         policies = _in_blocks(state.listed, dynamics), state.listed.actions, dynamics.told
         if isinstance(estimator, WholeTable):
             kernels.hedge_episodes.full(*policies, block, rate, *results)
@@ -415,6 +421,14 @@ def _every_policy(domain: Domain, limit: int) -> Actions:
     return policies.reshape(count, *deciding.shape)
 
 
+def hedge_rate(domain: Domain, rounds: int, total_delay: int = 0) -> float:
+    """`sqrt(S ln A / (H (SAK + D)))` [derived: inverts the quoted bound of Delayed Hedge]."""
+    bounds.require_episodes(domain, "hedge-infinite: see HedgeTuning")
+    steps, states, actions = domain.shape
+    met = states * actions * bounds.require_rounds(rounds) + bounds.require_delay(total_delay)
+    return sqrt(states * log(actions) / (steps * met))
+
+
 def hedge(task: Task, *, rate: float | None = None, most_policies: int = MOST_POLICIES) -> Hedge:
     """Exponential weights over all policies, exact importance weighting; few policies, known transitions."""
     theory = Hedge.exact(task.episodes("hedge-infinite"), task.rounds, task.total_delay)
@@ -425,10 +439,20 @@ def delayed_hedge(
     task: Task, *, rate: float | None = None, gamma: float | None = None, most_policies: int = MOST_POLICIES
 ) -> Hedge:
     """Exponential weights over all policies, implicit exploration: Delayed Hedge of Jin et al. (2022)."""
-    theory = Hedge.tuned(task.episodes("hedge-infinite"), task.rounds, task.total_delay)
-    gamma = task.setting("gamma", gamma, theory.rate)  # theory has the same value for both
-    estimator = ImplicitExploration(gamma)
-    return listing_at_most(most_policies, replace(task.by_hand(theory, rate), estimator=estimator))
+    theory = hedge_rate(task.episodes("hedge-infinite"), task.rounds, task.total_delay)
+    gamma = task.setting("gamma", gamma, theory)  # theory has the same value for both
+    return listing_at_most(most_policies, Hedge(task.rate(rate, theory), ImplicitExploration(gamma)))
+
+
+def hedge_anytime(task: Task, *, rate: float | None = None, most_policies: int = MOST_POLICIES) -> Hedge:
+    """Hedge over a kernel with a rate that falls as `1/sqrt(k)`: it is not told the number of rounds.
+
+    Its rate is `sqrt(ln A / (HA))`, the one of `hedge` for a single round, over `sqrt(k)`; the regret without delay is
+    at most twice `sqrt(H^3 S^2 A K ln A)` [derived]. `rate` is that of the first round.
+    """
+    first = Hedge.exact(task.episodes("hedge-infinite"), 1)
+    scale = task.rate(rate, hedge_rate(task.domain, 1))
+    return listing_at_most(most_policies, replace(first, rate=RootRate(scale)))
 
 
 def listing_at_most(count: int, learner: Hedge) -> Hedge:

@@ -1,4 +1,4 @@
-"""Learning rates as a part of a learner's state: fixed ones, and ones that tune themselves.
+"""Learning rates as a part of a learner's state: fixed ones, ones that fall with time, and ones that tune themselves.
 
 The adaptive rule is that of AdaHedge (de Rooij, van Erven, Grunwald and Koolen 2014; AdaFTRL, Orabona and Pal 2015). A
 leader on the sum of losses `L` has a potential `Phi_rate(L) = min_q <q, L> + (1/rate) R(q)` with `0 <= R <= range`, and
@@ -8,17 +8,19 @@ plays its minimizer `q_k`. The gap of a round with losses `l_k` is what it pays 
     rate_k  = range / max(Delta_{k-1}, first),    Delta_k = delta_1 + ... + delta_k.
 
 `Phi_rate(L)` grows as the rate falls, so the increments telescope, and `range / rate_K <= Delta_K + first`: for every
-`q*` the sum of `<q_k - q*, l_k>` is at most `2 Delta_K + first`. See docs/learning-rates.md.
+`q*` the sum of `<q_k - q*, l_k>` is at most `2 Delta_K + first`. With rates that fall by a plan, such as `RootRate`,
+the same sum is at most `Delta_K + range / rate_K`. See docs/learning-rates.md.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import sqrt
 from typing import Protocol, runtime_checkable
 
 import numpy as np
 
 from amdp.algorithms.bounds import require_rate
-from amdp.arrays import Floats, require_positive
+from amdp.arrays import Floats, require_positive, require_whole
 from amdp.errors import InvalidInput
 
 ADAPTIVE, THEORY = "adaptive", "theory"  # rates by name
@@ -82,6 +84,28 @@ class AdaptiveRate:
     def after(self, gap: Callable[[], float]) -> "AdaptiveRate":
         total = self.total + gap()
         return AdaptiveRate(self.range, self.first, max(self.gaps, total), total)
+
+
+@dataclass(frozen=True)
+class RootRate:
+    """`scale / sqrt(k)`, with `k - 1` the number of losses that arrived: without delay, `k` is the round.
+
+    It needs not know the number of rounds. It is for leaders, which restate all losses so far at the new rate.
+    """
+
+    scale: float
+    arrived: int = 0
+
+    def __post_init__(self) -> None:
+        require_rate(self.scale)
+        require_whole("arrived", self.arrived, 0)
+
+    @property
+    def value(self) -> float:
+        return self.scale / sqrt(1.0 + self.arrived)
+
+    def after(self, gap: Callable[[], float]) -> "RootRate":
+        return RootRate(self.scale, self.arrived + 1)
 
 
 def as_rate(rate: "float | Rate") -> Rate:

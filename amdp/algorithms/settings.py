@@ -7,6 +7,7 @@ A recipe has a keyword for each of its settings; None stands for what theory say
 WHAT = {
     "rate": "learning rate; the multiplier scales it, and nothing else",
     "gamma": "implicit exploration: added to the visit chances by which losses are divided",
+    "barrier": "weight of the log-barrier, which keeps all masses away from zero",
     "exploration": "share of every choice that is spread evenly over the actions",
     "delta": "chance of failure that the tuning allows for; it decides theory's rate and gamma",
     "bonus": "factor of the bonus for what is rarely visited or not well known",

@@ -125,7 +125,7 @@ class Match:
 
     @property
     def parameters(self) -> dict[str, float | int]:
-        """Learning rate if it is fixed, limit of the resampling trials, and exploration, where the learner has them."""
+        """Learning rate (the first one if it falls), limit of trials, and exploration, where the learner has them."""
         perturbation, estimator = (getattr(self.learner, part, None) for part in ("perturbation", "estimator"))
         rate = getattr(perturbation or self.learner, "rate", None)
         values = {

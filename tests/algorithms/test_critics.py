@@ -25,6 +25,7 @@ from amdp.algorithms.policy_optimization.learners import (
     costs_to_go,
     visit_bounds,
 )
+from amdp.algorithms.rates import as_rate
 from amdp.arrays import Floats
 from amdp.model.dynamics import Dynamics
 from amdp.model.l1_ball import L1Ball
@@ -50,7 +51,7 @@ def learned_scores(
     """The mean score, the mean square of scores, and the policy, over all trajectories of a round in mid-game."""
     rng = np.random.default_rng(0)
     begun = learner.start(MarkovPolicies(told), rng)
-    distribution = replace(begun, total=rng.normal(size=kernel.shape) / learner.rate)
+    distribution = replace(begun, total=rng.normal(size=kernel.shape) / as_rate(learner.rate).value)
     mean, square = np.zeros(kernel.shape), np.zeros(kernel.shape)
     for segment, chance in trajectories(kernel, distribution.playing.policy):
         weights = learner.weigh(distribution, segment, rng)

@@ -39,6 +39,7 @@ from amdp.algorithms.hedge import (
     count_policies,
     list_policies,
 )
+from amdp.algorithms.rates import as_rate
 from amdp.arrays import Floats
 from amdp.game import delays
 from amdp.game.arenas import Episodic
@@ -345,7 +346,7 @@ def test_the_tuned_rate_balances_the_bound_up_to_a_small_factor() -> None:
     domain = domain_of((3, 2, 2))
     learner = Hedge.exact(domain, 1000, 500)
     assert learner.rate == pytest.approx(sqrt(2 * log(2) / (3 * (4 * 1000 + 500))))
-    assert Hedge.tuned(domain, 1000, 500, multiplier=2.0).rate == 2 * learner.rate
+    assert Hedge.tuned(domain, 1000, 500, multiplier=2.0).rate == 2 * as_rate(learner.rate).value
     totals = [
         bounds.hedge(domain.shape, 1000, learner.rate * factor, count_policies(domain), 0.0, 500).total
         for factor in np.geomspace(0.05, 20, 60)

@@ -44,6 +44,7 @@ from amdp.algorithms.policy_optimization.learners import (
     PolicyOptimization,
 )
 from amdp.algorithms.policy_optimization.recipes import delayed_oppo, delayed_oppo_full, dilated_bonus, o_ssp, pomd
+from amdp.algorithms.rates import as_rate
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats
 from amdp.cli import app
@@ -359,7 +360,7 @@ def test_o_ssp_keeps_its_floor_and_moves_no_weight_by_more_than_e(seed: int, rou
     kernel = kernel_of(seed=seed)
     domain = MarkovPolicies(kernel)
     learner = o_ssp(Task(domain, rounds, multiplier=multiplier))
-    distribution = replace(learner.start(domain, rng), total=100 * rng.normal(size=SHAPE) / learner.rate)
+    distribution = replace(learner.start(domain, rng), total=100 * rng.normal(size=SHAPE) / as_rate(learner.rate).value)
     policy = distribution.playing.policy
     assert (policy >= learner.exploration / SHAPE[2] * (1 - 1e-12)).all()
     assert learner.exploration <= 0.5
@@ -548,7 +549,7 @@ def test_parameters_are_those_of_the_formulas() -> None:
     assert full.estimator == WholeTable()
     bonus = dilated_bonus(Task(told, rounds))
     assert bonus.rate == pytest.approx(1 / (steps * sqrt(states * actions * rounds)))
-    assert bonus.critic == DilatedBonus(2 * bonus.rate * steps)
+    assert bonus.critic == DilatedBonus(2 * as_rate(bonus.rate).value * steps)
     assert bonus.refresh == when_doubled
     assert dilated_bonus(Task(told, 1)).rate == pytest.approx(1 / (24 * 27))
     assert dilated_bonus(Task(told, 1, multiplier=2.0)).rate == pytest.approx(2 / (24 * 27))
@@ -561,12 +562,12 @@ def test_parameters_of_o_ssp_follow_the_least_visit_chance() -> None:
     alpha, rounds = 0.5 * 0.1 + 0.5 * 0.3, 10**6
     learner = o_ssp(Task(MarkovPolicies(Kernel(p)), rounds))
     assert learner.rate == pytest.approx(sqrt(alpha * log(4) / (9 * 4 * rounds)))
-    assert learner.exploration == pytest.approx(learner.rate * 3 * 4 / alpha)
+    assert learner.exploration == pytest.approx(as_rate(learner.rate).value * 3 * 4 / alpha)
     short = o_ssp(Task(MarkovPolicies(Kernel(p)), 1))
     assert short.exploration == 0.5
     assert short.rate == pytest.approx(0.5 * alpha / 12)
     bold = o_ssp(Task(MarkovPolicies(Kernel(p)), rounds, multiplier=1000.0))
-    assert bold.rate == pytest.approx(1000.0 * learner.rate)
+    assert bold.rate == pytest.approx(1000.0 * as_rate(learner.rate).value)
     assert bold.exploration == learner.exploration
 
 

@@ -8,6 +8,7 @@ import pytest
 
 import amdp
 from amdp import options, registry
+from amdp.algorithms.estimators.importance_weighting import FallingExploration
 from amdp.algorithms.hedge import Hedge
 from amdp.algorithms.named import GROUP, settings, tunes_itself
 from amdp.algorithms.settings import WHAT
@@ -81,12 +82,17 @@ def settings_among(keys: Iterable[str]) -> list[tuple[str, str]]:
 def parameter(match: Match, setting: str) -> Any:
     """The value that a built learner has, wherever it keeps it."""
     learner: Any = match.learner
-    parts = [learner, *(getattr(learner, part, None) for part in ("estimator", "perturbation", "scheme", "critic"))]
+    parts = [
+        learner,
+        *(getattr(learner, part, None) for part in ("estimator", "perturbation", "scheme", "critic", "schedule")),
+    ]
     parts += [getattr(parts[1], "inner", None), getattr(learner, "rate", None), match.epochs]
     if setting == "most_policies":
         return learner.limit if isinstance(learner, Hedge) else None
     if setting == "guess":
         return learner.first
+    if setting == "gamma" and isinstance(learner.estimator, FallingExploration):
+        return pytest.approx(learner.estimator.at(learner.rate.value).gamma)  # of the first round
     if setting == "epochs":
         return match.rounds
     found = [getattr(part, setting) for part in parts if hasattr(part, setting)]
@@ -95,6 +101,7 @@ def parameter(match: Match, setting: str) -> Any:
 
 BY_HAND: dict[str, Any] = {
     "gamma": 0.037,
+    "barrier": 0.11,
     "exploration": 0.21,
     "bonus": 0.5,
     "limit": 17,

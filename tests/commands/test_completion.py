@@ -42,7 +42,7 @@ def test_the_callbacks_work_in_a_shell() -> None:
 
     words = {"_MAIN_COMPLETE": "complete_bash", "COMP_WORDS": "main --learner o-re", "COMP_CWORD": "2"}
     offered = CliRunner().invoke(small, env=words, prog_name="main").stdout.split()
-    assert offered == ["o-reps", "o-reps-adaptive", "o-reps-full"]
+    assert offered == [name for name in registry.names("amdp.learners") if name.startswith("o-re")]
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -61,4 +61,5 @@ def test_commands_that_are_imported_when_called_are_completed_too() -> None:
         return CliRunner().invoke(app, env=asked, prog_name="amdp").stdout.split()
 
     assert offered("amdp re") == ["report", "results", "reach"]
-    assert offered("amdp play --learner o-re") == ["o-reps", "o-reps-adaptive", "o-reps-full"]
+    names = [name for name in registry.names("amdp.learners") if name.startswith("o-re")]
+    assert offered("amdp play --learner o-re") == names

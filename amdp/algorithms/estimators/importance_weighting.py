@@ -1,7 +1,7 @@
 """Estimates by visit chances, for learners that know how often they are where: `1 / chance` instead of trials.
 
 Over a box the chance is not known, and the greatest one takes its place: the estimates are then too small rather than
-too large. All three weigh when the segment is played; only `DelayAdapted` looks again when the feedback arrives.
+too large. All of them weigh when the segment is played; only `DelayAdapted` looks again when the feedback arrives.
 """
 
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from amdp.algorithms.base import DistributionWithVisits
-from amdp.algorithms.estimators.base import WeightTimesLoss, WholeTable, added
+from amdp.algorithms.estimators.base import Estimator, WeightTimesLoss, WholeTable, added
 from amdp.algorithms.estimators.feedback import Bandit, Weights
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
@@ -37,6 +37,29 @@ class ImplicitExploration(WeightTimesLoss):
     def weigh(self, distribution: DistributionWithVisits, segment: Segment, rng: np.random.Generator) -> Weights:
         """One over the chance of each visit plus `gamma`."""
         return Weights(_weights(distribution, segment, self.gamma))
+
+
+@dataclass(frozen=True)
+class FallingExploration(WeightTimesLoss):
+    """Implicit exploration for a learner whose rate falls: in each round `gamma` is `ratio` times the rate."""
+
+    ratio: float
+
+    def __post_init__(self) -> None:
+        if not 0.0 <= self.ratio < np.inf:
+            raise InvalidInput(f"{self.ratio}; it must be finite and not negative", "ratio")
+
+    def at(self, rate: float) -> ImplicitExploration:
+        """What it is in a round with this rate."""
+        return ImplicitExploration(self.ratio * rate)
+
+    def weigh(self, distribution: DistributionWithVisits, segment: Segment, rng: np.random.Generator) -> Weights:
+        raise InvalidInput("FallingExploration weighs by the rate of a round; use it in a learner that has one")
+
+
+def of_round(estimator: Estimator, rate: float) -> Estimator:
+    """The estimator that weighs a round with this rate: itself, unless it follows the rate."""
+    return estimator.at(rate) if isinstance(estimator, FallingExploration) else estimator
 
 
 @dataclass(frozen=True)

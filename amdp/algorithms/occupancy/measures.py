@@ -33,10 +33,21 @@ from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformatio
 from amdp.algorithms.estimators.importance_weighting import (
     COMPILED,
     DelayAdapted,
+    FallingExploration,
     ImplicitExploration,
     ImportanceWeighting,
+    of_round,
 )
-from amdp.algorithms.rates import AdaptiveRate, FixedRate, Rate, as_numbers, as_rate, from_numbers, has_numbers
+from amdp.algorithms.rates import (
+    AdaptiveRate,
+    FixedRate,
+    Rate,
+    RootRate,
+    as_numbers,
+    as_rate,
+    from_numbers,
+    has_numbers,
+)
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
 from amdp.kernels.blocks import FAINTEST, LEARN, WEIGH, Block, Played, Projecting, Tilted, Waiting
@@ -176,7 +187,7 @@ class MeasureLearner(ABC):
         return replace(distribution, projector=projector, gathered=gathered, stands=stands, played=played, **based)
 
     def weigh(self, distribution: TiltedMeasure, segment: Segment, rng: np.random.Generator) -> Weights:
-        return self.estimator.weigh(distribution.playing, segment, rng)
+        return of_round(self.estimator, distribution.rate.value).weigh(distribution.playing, segment, rng)
 
     def learn(self, distribution: TiltedMeasure, feedback: Feedback) -> TiltedMeasure:
         arrived_in = distribution.played or distribution.playing
@@ -219,7 +230,7 @@ class MirrorDescent(MeasureLearner):
 
     def __post_init__(self) -> None:
         if not isinstance(as_rate(self.rate), FixedRate):
-            raise InvalidInput("an adaptive rate needs the sum of all losses; use RegularizedLeader", "rate")
+            raise InvalidInput("a rate that changes needs the sum of all losses; use RegularizedLeader", "rate")
 
     def _rebased(self, distribution: TiltedMeasure) -> dict[str, Any]:
         played = distribution.projection
@@ -235,9 +246,9 @@ class RegularizedLeader(MeasureLearner):
     """`q_k = argmin_{q in Delta(k)} rate <q, sum of all estimates that arrived> + sum q ln q` [from memory].
 
     The prior never moves, and the same projection finds the measure. Over a kernel, where the set never moves either,
-    the measures are those of mirror descent, as long as the rate is fixed. The rate may be adaptive: the leader
-    restates all losses so far at the new rate, which mirror descent cannot. That takes one more projection a round,
-    from which the next one starts. Its gaps are those of a kernel; over a box it is an experiment.
+    the measures are those of mirror descent, as long as the rate is fixed. The rate may fall, or be adaptive: the
+    leader restates all losses so far at the new rate, which mirror descent cannot. An adaptive one takes one more
+    projection a round, from which the next one starts. Its gaps are those of a kernel; over a box it is an experiment.
     """
 
     def __post_init__(self) -> None:
@@ -259,13 +270,22 @@ class RegularizedLeader(MeasureLearner):
         rate = distribution.rate.after(
             lambda: estimated_loss(self.estimator, feedback) - (ahead.potential - distribution.potential)
         )
-        return ahead if rate is distribution.rate else replace(ahead, rate=rate, last=ahead.projection)
+        if isinstance(rate, AdaptiveRate):
+            return replace(ahead, rate=rate, last=ahead.projection)  # which the gap has asked for
+        return ahead if rate is distribution.rate else replace(ahead, rate=rate)
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> Bound | AdaptiveBound | None:
-        """That of mirror descent; for an adaptive rate twice the sum of its gaps. None over boxes, with delays."""
-        if not isinstance(self.rate, AdaptiveRate):
+        """That of mirror descent; for a rate that changes that of its gaps. None over boxes, with delays."""
+        if not isinstance(self.rate, AdaptiveRate | RootRate):
             return super().bound(domain, rounds, waited)
         if waited or not isinstance(domain.dynamics, SingleKernel):
+            return None
+        if isinstance(self.rate, RootRate):
+            if isinstance(self.estimator, WholeTable):
+                return bounds.anytime_o_reps_full(domain.shape, rounds, self.rate.scale)
+            if isinstance(self.estimator, FallingExploration | ImportanceWeighting):
+                first = getattr(self.estimator, "ratio", 0.0) * self.rate.scale
+                return bounds.anytime_o_reps(domain.shape, rounds, self.rate.scale, first)
             return None
         if isinstance(self.estimator, WholeTable):
             return bounds.adaptive_o_reps_full(domain.shape, rounds, self.rate.first)

@@ -10,9 +10,16 @@ import numpy as np
 
 from amdp.algorithms.bounds import require_delay, require_rounds
 from amdp.algorithms.estimators.base import WholeTable
-from amdp.algorithms.estimators.importance_weighting import DelayAdapted, ImplicitExploration, ImportanceWeighting
+from amdp.algorithms.estimators.importance_weighting import (
+    DelayAdapted,
+    FallingExploration,
+    ImplicitExploration,
+    ImportanceWeighting,
+    require_gamma,
+)
 from amdp.algorithms.occupancy.measures import MirrorDescent, RegularizedLeader, entropy, when_doubled
-from amdp.algorithms.rates import FIRST, AdaptiveRate
+from amdp.algorithms.occupancy.scheduled import HybridSchedule, ScheduledLeader
+from amdp.algorithms.rates import FIRST, AdaptiveRate, RootRate
 from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
 from amdp.model.l1_ball import L1Ball
@@ -30,6 +37,22 @@ def o_reps(task: Task, *, rate: float | None = None) -> MirrorDescent:
     _, states, actions = _known(task)
     theory = sqrt(log(states * actions) / (states * actions * require_rounds(task.rounds)))
     return MirrorDescent(task.rate(rate, theory), ImportanceWeighting(), task.projection_oracle)
+
+
+def o_reps_ix(
+    task: Task, *, rate: float | None = None, gamma: float | None = None, delta: float | None = None
+) -> MirrorDescent:
+    """Mirror descent over a kernel with implicit exploration: O-REPS whose regret is small with high probability.
+
+    Rate `sqrt(d / (SAK))` and gamma half of it, with `d = ln(2 H (SA)^2 / delta)` [derived, as Neu 2015 for bandits],
+    `delta = 1/K` [derived]. With chance `1 - delta` the losses that were met exceed those of the best policy by at most
+    `2 H sqrt(SAK d) + H ln(2H / delta)`, without delay [derived: docs/regularizers.md].
+    """
+    steps, states, actions = _known(task)
+    doubt = log(2.0 * steps * (states * actions) ** 2 / _chance_of_failure(task, delta))
+    theory = sqrt(doubt / (states * actions * require_rounds(task.rounds)))
+    estimator = ImplicitExploration(task.setting("gamma", gamma, 0.5 * theory))
+    return MirrorDescent(task.rate(rate, theory), estimator, task.projection_oracle)
 
 
 def o_reps_full(task: Task, *, rate: float | None = None) -> MirrorDescent:
@@ -56,6 +79,67 @@ def o_reps_adaptive(task: Task, *, first: float = FIRST) -> RegularizedLeader:
     return RegularizedLeader(
         AdaptiveRate(max(0.0, entropy(flattest)), first), ImportanceWeighting(), task.projection_oracle
     )
+
+
+def o_reps_full_anytime(task: Task, *, rate: float | None = None) -> RegularizedLeader:
+    """The regularized leader over a kernel, full information, with a rate that falls as `1/sqrt(k)`.
+
+    Rate `sqrt(ln(SA) / k)`, regret `2 H sqrt(K ln SA)` for every `K` at once [derived: docs/learning-rates.md]. `rate`
+    is that of the first round.
+    """
+    _, states, actions = _known(task)
+    scale = task.rate(rate, sqrt(log(states * actions)))
+    return RegularizedLeader(RootRate(scale), WholeTable(), task.projection_oracle)
+
+
+def o_reps_ix_anytime(
+    task: Task, *, rate: float | None = None, gamma: float | None = None, delta: float = 0.01
+) -> RegularizedLeader:
+    """The regularized leader over a kernel with implicit exploration; rate and gamma fall as `1/sqrt(k)`.
+
+    They are those of `o-reps-ix` for one round over `sqrt(k)`, with a `delta` that does not follow the rounds
+    [derived]. `rate` and `gamma` are those of the first round.
+    """
+    steps, states, actions = _known(task)
+    doubt = log(2.0 * steps * (states * actions) ** 2 / _chance_of_failure(task, delta))
+    return _falling_leader(task, rate, gamma, sqrt(doubt / (states * actions)), 0.5)
+
+
+def bobw(task: Task, *, rate: float | None = None, barrier: float | None = None) -> ScheduledLeader:
+    """Best of both worlds over a kernel: the leader with Tsallis entropy and log-barrier of Jin, Huang and Luo (2021).
+
+    Tsallis entropy of weight `sqrt(k) / rate` with rate 1 [confirmed: their Theorem 3.1], and a log-barrier of weight
+    `barrier = 128 H^4` [confirmed for unknown transitions, their equation (12), which they call the same; the appendix
+    for known ones was not at hand]. Regret `H sqrt(SAK)` against any losses, and of order `ln K` for losses with a gap
+    [confirmed]. The log-barrier is made for the proof of the second: with a hundredth of it, or less, learning shows.
+    """
+    steps, _, _ = _known(task)
+    weight = task.setting("barrier", barrier, 128.0 * steps**4)
+    return ScheduledLeader(HybridSchedule(task.rate(rate, 1.0), weight))
+
+
+def uob_reps_anytime(
+    task: Task, *, rate: float | None = None, gamma: float | None = None, delta: float = 0.01
+) -> RegularizedLeader:
+    """The regularized leader over a box, bandit feedback; rate and gamma fall as `1/sqrt(k)`: an experiment.
+
+    They are those of `uob-reps` for one round over `sqrt(k)`, with a `delta` that does not follow the rounds [derived].
+    The box is that of all observations. `rate` and `gamma` are those of the first round.
+    """
+    steps, states, actions = task.episodes().shape
+    doubt = log(steps**2 * states * actions / _chance_of_failure(task, delta))
+    return _falling_leader(task, rate, gamma, sqrt(doubt / (states * actions)), 1.0)
+
+
+def uc_o_reps_bernstein_anytime(task: Task, *, rate: float | None = None) -> RegularizedLeader:
+    """The regularized leader over a box, full information, with a rate that falls as `1/sqrt(k)`: an experiment.
+
+    Rate `sqrt(ln(S^2 A) / k)`, that of `uc-o-reps-bernstein` for a game that ends now [derived]. `rate` is that of the
+    first round.
+    """
+    _, states, actions = task.episodes().shape
+    scale = task.rate(rate, sqrt(log(states**2 * actions)))
+    return RegularizedLeader(RootRate(scale), WholeTable(), task.projection_oracle, when_doubled)
 
 
 def uob_reps(
@@ -122,6 +206,15 @@ def delayed_uob_ftrl(
     waited = steps * pairs**2 * require_delay(task.total_delay)
     rate, gamma = _alike(task, rate, gamma, sqrt(doubt / (pairs * task.rounds + waited)))
     return RegularizedLeader(rate, ImplicitExploration(gamma), task.projection_oracle)
+
+
+def _falling_leader(
+    task: Task, rate: float | None, gamma: float | None, theory: float, share: float
+) -> RegularizedLeader:
+    """The leader whose rate is `theory`, and whose gamma is `share` of that, over `sqrt(k)`."""
+    scale, first = task.rate(rate, theory), task.setting("gamma", gamma, share * theory)
+    require_gamma(first)
+    return RegularizedLeader(RootRate(scale), FallingExploration(first / scale), task.projection_oracle)
 
 
 def _known(task: Task) -> Shape:

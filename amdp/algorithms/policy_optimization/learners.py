@@ -35,9 +35,11 @@ from amdp.algorithms.estimators.importance_weighting import (
     COMPILED,
     ImplicitExploration,
     ImportanceWeighting,
+    of_round,
     require_gamma,
 )
 from amdp.algorithms.occupancy.measures import PlayedPolicy, Refresh, every_round, when_doubled
+from amdp.algorithms.rates import AdaptiveRate, FixedRate, Rate, RootRate, as_rate
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
 from amdp.kernels.blocks import Block, Played, Waiting
@@ -220,7 +222,7 @@ class LocalWeights:
 
     used: Domain  # what weights and bonuses rely on
     gathered: Dynamics = field(repr=False)  # with all observations; those of `used` may be older
-    rate: float
+    rate: Rate
     exploration: float
     total: Floats = field(repr=False)  # [h, s, a], the sum of the scores
     played: PlayedPolicy | None = field(default=None, repr=False)  # in the round before
@@ -234,7 +236,7 @@ class LocalWeights:
     def playing(self) -> PlayedPolicy:
         """The policy, `(1 - exploration) softmax(-rate * total) + exploration / A`."""
         policy = np.empty(self.total.shape)
-        rates = float(self.rate), float(self.exploration)
+        rates = float(self.rate.value), float(self.exploration)
         kernels.policies.local_weights(np.ascontiguousarray(self.total), *rates, policy)
         return LocalPolicy(self.used, policy)
 
@@ -246,13 +248,15 @@ class LocalWeights:
 class PolicyOptimization:
     """A rate, a critic, when new dynamics are taken up, and the share of every choice that is spread evenly."""
 
-    rate: float
+    rate: float | Rate
     critic: Critic
     refresh: Refresh = every_round
     exploration: float = 0.0
 
     def __post_init__(self) -> None:
-        bounds.require_rate(self.rate)
+        if isinstance(as_rate(self.rate), AdaptiveRate):
+            reason = "policy optimization does not measure gaps that a rate could follow; give a number or RootRate"
+            raise InvalidInput(reason, "rate")
         if not 0.0 <= self.exploration <= 1.0:
             raise InvalidInput(f"{self.exploration}; it must be between 0 and 1", "exploration")
 
@@ -268,7 +272,7 @@ class PolicyOptimization:
         if not isinstance(domain, MarkovPolicies):
             raise InvalidInput(f"policy optimization plays MarkovPolicies, not {describe(domain)}")
         compiled(domain.dynamics)
-        return LocalWeights(domain, domain.dynamics, self.rate, self.exploration, np.zeros(domain.shape))
+        return LocalWeights(domain, domain.dynamics, as_rate(self.rate), self.exploration, np.zeros(domain.shape))
 
     def observe(self, distribution: LocalWeights, segment: Segment) -> LocalWeights:
         gathered, used = distribution.gathered.narrow(segment), distribution.used
@@ -277,20 +281,22 @@ class PolicyOptimization:
         return replace(distribution, used=domain, gathered=gathered, played=distribution.playing)
 
     def weigh(self, distribution: LocalWeights, segment: Segment, rng: np.random.Generator) -> Weights:
-        weights = self.estimator.weigh(distribution.playing, segment, rng)
+        weights = of_round(self.estimator, distribution.rate.value).weigh(distribution.playing, segment, rng)
         return KeptWeights.of(weights, self.critic.keep(distribution.playing))
 
     def learn(self, distribution: LocalWeights, feedback: Feedback) -> LocalWeights:
         arrived_in = distribution.played or distribution.playing
         estimate = learned(self.estimator, np.zeros(distribution.used.shape), feedback, arrived_in)
         scores = self.critic.scores(estimate, kept_table(feedback.weights), distribution.used.dynamics)
-        return replace(distribution, total=distribution.total + scores)
+        return replace(distribution, total=distribution.total + scores, rate=distribution.rate.after(lambda: 0.0))
 
     def block_form(self, domain: Domain) -> "PolicyBlocks | None":
-        """Its compiled form: with the critics of this file and weights by visit chances, or none."""
+        """Its compiled form: a fixed rate, the critics of this file and weights by visit chances, or none."""
         if type(self) is not PolicyOptimization or self.refresh not in (every_round, when_doubled):
             return None
         if not isinstance(domain, MarkovPolicies) or not has_compiled_form(domain):
+            return None
+        if not isinstance(as_rate(self.rate), FixedRate):
             return None
         evaluates = type(self.critic) is Evaluation and type(self.estimator) in COMPILED
         return PolicyBlocks(self) if evaluates or type(self.critic) is DilatedBonus else None
@@ -301,7 +307,12 @@ class PolicyOptimization:
             return None
         if not isinstance(self.critic, Evaluation):
             return None
-        terms = domain.shape, rounds, self.rate
+        rate = as_rate(self.rate)
+        if not isinstance(rate, FixedRate):
+            falls = isinstance(rate, RootRate) and isinstance(self.estimator, WholeTable) and not waited
+            scale = rate.value  # before the first round
+            return bounds.anytime_policy_full(domain.shape, rounds, scale, self.exploration) if falls else None
+        terms = domain.shape, rounds, rate.value
         if isinstance(self.estimator, WholeTable):
             return bounds.policy_full(*terms, self.exploration, waited)
         if type(self.estimator) is ImplicitExploration:  # not what is derived from it
@@ -363,7 +374,7 @@ class PolicyBlocks:
     ) -> int:
         """Plays on the sums of `state`; -1, or the round that visited a pair without a chance."""
         critic, estimator = self.learner.critic, self.learner.estimator
-        rates, results = (float(state.rate), float(state.exploration)), (state.total, policies, played)
+        rates, results = (float(state.rate.value), float(state.exploration)), (state.total, policies, played)
         if isinstance(estimator, WholeTable):
             kernels.policy_episodes.evaluated_full(*dynamics, block, space.kept, *rates, *results)
             return -1

@@ -11,6 +11,7 @@ from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.occupancy.measures import when_doubled
 from amdp.algorithms.policy_optimization.learners import DilatedBonus, Evaluation, PolicyOptimization, compiled
+from amdp.algorithms.rates import RootRate
 from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
 from amdp.model.evaluation import least_visited
@@ -65,6 +66,17 @@ def delayed_oppo_full(task: Task, *, rate: float | None = None) -> PolicyOptimiz
     Rate `sqrt(ln A / (H^2 (K + D)))`: balances `H ln A / rate + rate H^3 (K + D)` [derived].
     """
     return PolicyOptimization(task.rate(rate, _oppo_rate(task)), Evaluation(WholeTable()))
+
+
+def oppo_full_anytime(task: Task, *, rate: float | None = None) -> PolicyOptimization:
+    """Policy optimization, full information, with a rate that falls as `1/sqrt(k)`: it is not told the rounds.
+
+    The rate is `sqrt(ln A) / H` over `sqrt(k)` [derived]: that of `delayed-oppo-full` for one round. Over a kernel and
+    without delay the regret is at most `H^2 sqrt(K ln A) (1 + c)`, `c = sum_n n^2 / H^3 <= 1` [derived]. `rate` is that
+    of the first round.
+    """
+    steps, _, actions = _episodes(task)
+    return PolicyOptimization(RootRate(task.rate(rate, sqrt(log(actions)) / steps)), Evaluation(WholeTable()))
 
 
 def o_ssp(task: Task, *, rate: float | None = None, exploration: float | None = None) -> PolicyOptimization:
