@@ -13,6 +13,7 @@ from amdp.arrays import Floats
 from amdp.oracles.polytope import polytope
 from amdp.oracles.projection.base import point_shape
 from amdp.oracles.projection.certificate import supported
+from amdp.oracles.regularized.certificate import reached_pairs
 
 Project = Callable[[Floats], Floats]
 
@@ -91,6 +92,32 @@ class _Writer:
         else:
             objective = cvxpy.sum(-cvxpy.entr(mass)) - (given + 1.0) @ mass
         return cvxpy.Problem(cvxpy.Minimize(objective), constraints), x
+
+
+class RegularizedWriter:
+    """`<q, c> + sum psi(q)` written once, with the costs as a parameter; tight tolerances, no repair."""
+
+    def __init__(self, domain: MarkovPolicies, weights: tuple[float, float, float]) -> None:
+        self._reached = reached_pairs(domain)
+        columns = np.flatnonzero(self._reached)
+        rows = polytope(domain)
+        matrix = rows.matrix[:, columns].tocsr()
+        full = np.diff(matrix.indptr) > 0
+        self._x, self._cost = cvxpy.Variable(len(columns)), cvxpy.Parameter(len(columns))
+        forms = -cvxpy.entr(self._x), -cvxpy.sqrt(self._x), -cvxpy.log(self._x)
+        terms = [weight * cvxpy.sum(form) for weight, form in zip(weights, forms, strict=True) if weight > 0.0]
+        objective = self._cost @ self._x + sum(terms)
+        self._problem = cvxpy.Problem(cvxpy.Minimize(objective), [matrix[full] @ self._x == rows.row_lower[full]])
+
+    def minimize(self, cost: Floats) -> Floats:
+        """The solver's measure."""
+        self._cost.value = cost[self._reached]
+        with catch_warnings():
+            simplefilter("ignore")
+            self._problem.solve(solver="CLARABEL", **TIGHT)
+        measure = np.zeros(self._reached.shape)
+        measure[self._reached] = self._x.value
+        return measure
 
 
 def _columns(domain: MarkovPolicies, used: Any) -> tuple[Any, Any]:

@@ -130,6 +130,7 @@ def test_a_fresh_process_reports_its_seconds_and_its_output() -> None:
         ("ftpl", "weights"),
         ("ftpl", "long-run"),
         ("projections", "grid"),
+        ("projections", "regularized"),
         ("stationary", "deterministic"),
         ("table", "o-reps"),
         ("table", "fpl-with-start-mass"),

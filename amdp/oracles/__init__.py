@@ -2,7 +2,8 @@
 
 The rooms: `markov` plans over policies that choose by step (backward induction, linear programs in HiGHS, PuLP and
 cvxpy, enumeration), `stationary` over policies that choose by state alone (branch and bound, cycles, local search,
-enumeration, mixed-integer programs, `auto`), `projection` projects onto occupancy measures in relative entropy.
+enumeration, mixed-integer programs, `auto`), `projection` projects onto occupancy measures in relative entropy,
+`regularized` finds the occupancy measure of least cost and regularizer (entropy, Tsallis entropy, log-barrier, sums).
 
 A new planning oracle is a frozen dataclass of settings, in the room of its policies, with
 
@@ -20,5 +21,6 @@ over stationary policies a `stationary.search.Search` (`stationary.planning.Stat
 An oracle with a model has `export(domain, cost, path)` too, and writes through `model_files`; options of its solver and
 its log are the matter of `solver_options`.
 `checked.Checked` holds an oracle against backward induction. A projection oracle has the same three members with
-`base.Projector` in `projection`. An entry point in the group `amdp.oracles` or `amdp.projections` gives it a name.
+`base.Projector` in `projection`, one for regularized costs with `base.RegularizedSolver` in `regularized`. An entry
+point in the group `amdp.oracles`, `amdp.projections` or `amdp.regularized` gives it a name.
 """

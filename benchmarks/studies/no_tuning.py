@@ -376,8 +376,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sizes = QUICK if asked.quick else full_sizes(asked.seeds_long)
     if asked.still:
         sizes = sizes._replace(changing=())
-    with _workers(asked.quick, asked.workers) as workers:
-        results = gathered(runs(sizes), asked.folder, workers)
+    with workers(asked.quick, asked.workers) as executor:
+        results = gathered(runs(sizes), asked.folder, executor)
     of = partial(cell, results, sizes=sizes)
     page = report({family: [of(family, setting) for setting in (*sizes.still, *sizes.changing)] for family in FAMILIES})
     (asked.folder / f"{NAME}.md").write_text(page)
@@ -390,7 +390,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print(f"drawn: {NAME}.svg")
 
 
-def _workers(quick: bool, count: int) -> Executor:
+def workers(quick: bool, count: int) -> Executor:
+    """One thread for the quick form, otherwise processes with one core each."""
     if quick:
         return ThreadPoolExecutor(1)
     one_thread()  # what is spawned inherits it: each worker has one core

@@ -1,6 +1,7 @@
-"""Relative-entropy projections: Newton against cvxpy in every form, over kernels, boxes and a loop-free grid."""
+"""Projections and other regularizers: Newton against cvxpy in every form, over kernels, boxes and a loop-free grid."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import chain, cycle
 from time import process_time
 
@@ -12,7 +13,7 @@ from amdp.arrays import Floats
 from amdp.model.segments import Shape
 from amdp.oracles.projection.certificate import box_residual, flow_residual, objective
 from benchmarks import episodes, worlds
-from benchmarks.peers_projections import Configuration, Project
+from benchmarks.peers_projections import Configuration, Project, RegularizedWriter
 from benchmarks.processes import run_fresh
 from benchmarks.results import Row, at_least, faster
 from benchmarks.timing import Call, Effort, side_by_side
@@ -25,6 +26,12 @@ KERNELS: tuple[tuple[Shape, float], ...] = (((5, 5, 3), 120.0), ((10, 10, 4), 80
 BOXES: tuple[tuple[Shape, float], ...] = (((5, 5, 3), 120.0), ((10, 10, 4), 300.0), ((10, 20, 4), 500.0))
 LARGE: Shape = (20, 100, 4)
 EXACT = 1e-8
+REGULARIZERS: dict[str, amdp.Regularizer] = {
+    "Tsallis entropy": amdp.Tsallis(1.0),
+    "log-barrier": amdp.LogBarrier(1.0),
+    "Tsallis entropy and log-barrier": amdp.Tsallis(1.0) + amdp.LogBarrier(0.1),
+    "entropy and log-barrier": amdp.NegativeEntropy(1.0) + amdp.LogBarrier(0.1),
+}
 WAYS = [
     Configuration("entr", "Clarabel, tight"),
     Configuration("kl_div", "Clarabel, tight"),
@@ -99,6 +106,26 @@ def grid(effort: Effort) -> Rows:
     yield faster("newton, loop-free grid", _sizes(domain.shape), times, "newton", str(way), at_least(100.0), note)
 
 
+def regularized(effort: Effort) -> Rows:
+    """Rounds of leaders with other regularizers than entropy: one more loss each time, from the last answer."""
+    shape = (10, 10, 4) if effort.seconds else (3, 3, 2)
+    domain = MarkovPolicies(_kernel(shape))
+    rng = np.random.default_rng(SEED + 2)
+    costs = list(np.cumsum(rng.random((6, *shape)), axis=0))
+    for words, chosen in REGULARIZERS.items():
+        solver, peer = amdp.bind_regularized("newton", domain), RegularizedWriter(domain, chosen.weights)
+        found = solver.minimize(costs[0], chosen)
+        theirs = peer.minimize(costs[0])
+        off = abs(float((costs[0] * theirs).sum() + chosen.values(theirs[theirs > 0.0]).sum()) - found.objective)
+        calls: dict[str, Call] = {
+            "newton": _walking(partial(solver.minimize, regularizer=chosen), costs),
+            "cvxpy": _walking(peer.minimize, costs),
+        }
+        note = f"theirs: objective off {off:.0e}; ours: gap {found.gap:.0e}"
+        times = side_by_side(calls, effort)
+        yield faster(f"newton, {words}", _sizes(shape), times, "newton", "cvxpy", at_least(50.0), note)
+
+
 CASES: dict[str, Callable[[Effort], Rows]] = {
     "kernels": kernels,
     "boxes": boxes,
@@ -106,6 +133,7 @@ CASES: dict[str, Callable[[Effort], Rows]] = {
     "memory": memory,
     "sparse": sparse,
     "grid": grid,
+    "regularized": regularized,
     "episodes": episodes.known,
     "episodes-in-blocks": episodes.in_blocks,
     "episodes-unknown": episodes.unknown,

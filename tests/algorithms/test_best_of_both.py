@@ -149,7 +149,7 @@ def test_implicit_exploration_over_a_kernel() -> None:
 
 
 def test_the_promise_of_implicit_exploration_holds_in_every_one_of_many_games() -> None:
-    """Each has the chance 0.95 to stay below 379; in twenty games the largest regret is 43."""
+    """The losses met have the chance 0.95 to stay within 379; the largest of twenty regrets, in expectation, is 43."""
     rounds, delta = 300, 0.05
     game = amdp.Game(instances.random_dense(2, 2, 2, np.random.default_rng(5)), losses="bernoulli", rounds=rounds)
     steps, states, actions = game.world.shape

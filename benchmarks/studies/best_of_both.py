@@ -1,0 +1,209 @@
+"""Best of both worlds: regret against adversaries and in stochastic losses with a gap; tails with implicit exploration.
+
+Growth. `bobw`, `o-reps` and `ftpl-scaled` in one world, each tuned for the length of its own game: Bernoulli losses,
+whose means have a gap; uniform losses without one, which cost every learner an order of `sqrt(K)`; and `swap`, in
+which what was best becomes worst. Where regret grows as `ln K`, each doubling of the length adds the same.
+
+Tails. `o-reps` and `o-reps-ix` over many seeds, the first also at the rate of the second, so that what implicit
+exploration does is told from what a rate does.
+
+Draws docs/figures/best-of-both.svg, prints its tables and writes them to FOLDER/best-of-both.md:
+
+python -m benchmarks.studies.best_of_both FOLDER [--workers 2] [--short] [--quick]
+"""
+
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import log
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import matplotlib
+import numpy as np
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+
+import amdp
+from amdp.arrays import Floats
+from amdp.report.drawing import COLORS, MARKERS, STYLE
+from benchmarks.studies.curves import FIGURES
+from benchmarks.studies.no_tuning import Mean, workers
+from benchmarks.studies.tasks import gathered
+
+NAME = "best-of-both"
+QUANTILES = (0.5, 0.9, 0.99, 1.0)
+Results = Mapping["Run", Mapping[str, float]]
+
+
+class Entry(NamedTuple):
+    """A learner with settings, and what it is called in tables."""
+
+    title: str
+    learner: str
+    settings: tuple[tuple[str, float], ...] = ()
+
+
+GROWTH = (
+    Entry("bobw, log-barrier 0.1", "bobw", (("barrier", 0.1),)),
+    Entry("bobw, log-barrier of theory", "bobw"),
+    Entry("o-reps", "o-reps"),
+    Entry("o-reps x8", "o-reps", (("multiplier", 8.0),)),
+    Entry("ftpl-scaled", "ftpl-scaled"),
+    Entry("ftpl-scaled x16", "ftpl-scaled", (("multiplier", 16.0),)),
+)
+LOSSES = {"bernoulli": "stochastic, with a gap", "uniform": "stochastic, no gap", "swap": "adversary"}
+PLAIN, IMPLICIT = Entry("o-reps", "o-reps"), Entry("o-reps-ix", "o-reps-ix")
+
+
+class Sizes(NamedTuple):
+    """How much is played."""
+
+    world: str
+    lengths: tuple[int, ...]
+    seeds: int
+    tail_worlds: tuple[str, ...]
+    tail_rounds: int
+    tail_seeds: int
+
+
+FULL = Sizes("tiny", (1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000), 20, ("tiny", "river-swim"), 5_000, 200)
+SHORT = Sizes("tiny", (500, 1_000, 2_000, 4_000), 5, ("tiny",), 500, 200)
+QUICK = Sizes("tiny", (20, 40), 2, ("tiny",), 20, 3)
+
+
+@dataclass(frozen=True)
+class Run:
+    """One game of one learner."""
+
+    world: str
+    losses: str
+    rounds: int
+    entry: Entry
+    seed: int
+
+    @property
+    def file(self) -> str:
+        """The name of its result."""
+        settings = "".join(f"_{key}={value:g}" for key, value in self.entry.settings)
+        return f"{self.entry.learner}{settings}_{self.world}_{self.losses}_{self.rounds}_{self.seed}.json"
+
+    def measured(self) -> dict[str, float]:
+        """The regret against the best policy in hindsight, and the learner's seconds."""
+        game = amdp.Game(self.world, self.losses, self.rounds, seed=self.seed)
+        settings: dict[str, Any] = dict(self.entry.settings)
+        run = amdp.play(game, self.entry.learner, self.seed, checkpoints=[self.rounds], progress=False, **settings)
+        return {"regret": float(run.regret[-1]), "seconds": run.seconds}
+
+
+def growth_runs(sizes: Sizes) -> Iterator[Run]:
+    """The games of the first part, short ones first."""
+    for rounds, losses, entry, seed in product(sizes.lengths, LOSSES, GROWTH, range(sizes.seeds)):
+        yield Run(sizes.world, losses, rounds, entry, seed)
+
+
+def tail_entries(world: str, rounds: int) -> tuple[Entry, ...]:
+    """Both learners, and the first at the rate of the second."""
+    rate = amdp.settings(amdp.Game(world, rounds=rounds), IMPLICIT.learner)["rate"]
+    return PLAIN, Entry("o-reps at the rate of o-reps-ix", PLAIN.learner, (("rate", float(rate)),)), IMPLICIT
+
+
+def tail_runs(sizes: Sizes) -> Iterator[Run]:
+    """The games of the second part."""
+    for world in sizes.tail_worlds:
+        for entry, seed in product(tail_entries(world, sizes.tail_rounds), range(sizes.tail_seeds)):
+            yield Run(world, "bernoulli", sizes.tail_rounds, entry, seed)
+
+
+def regrets(results: Results, losses: str, rounds: int, entry: Entry, world: str, seeds: int) -> Floats:
+    """An entry for each seed."""
+    return np.array([results[Run(world, losses, rounds, entry, seed)]["regret"] for seed in range(seeds)])
+
+
+def slope(lengths: Sequence[int], means: Sequence[float]) -> str:
+    """The exponent of a power law through the means: about 1/2 for `sqrt(K)`, near 0 for `ln K`; none below zero."""
+    if min(means) <= 0.0:
+        return "none"
+    return f"{np.polyfit([log(length) for length in lengths], [log(mean) for mean in means], 1)[0]:.2f}"
+
+
+def report(results: Results, sizes: Sizes) -> str:
+    """The page: a table for each kind of losses, and one of quantiles."""
+    return "\n\n".join([*_growth_tables(results, sizes), *_tail_tables(results, sizes)]) + "\n"
+
+
+def _growth_tables(results: Results, sizes: Sizes) -> Iterator[str]:
+    for losses, words in LOSSES.items():
+        yield f"**{sizes.world}, {losses} ({words})**: regret, mean of {sizes.seeds} seeds ± one standard error."
+        rows = []
+        for entry in GROWTH:
+            means = [
+                Mean.of(regrets(results, losses, rounds, entry, sizes.world, sizes.seeds)) for rounds in sizes.lengths
+            ]
+            exponent = slope(sizes.lengths, [mean.value for mean in means])
+            rows.append([entry.title, *(mean.shown(0) for mean in means), exponent])
+        yield _table(["learner", *(f"K = {rounds:,}" for rounds in sizes.lengths), "exponent"], rows)
+
+
+def _tail_tables(results: Results, sizes: Sizes) -> Iterator[str]:
+    for world in sizes.tail_worlds:
+        yield f"**{world}, bernoulli, K = {sizes.tail_rounds:,}**: quantiles of regret over {sizes.tail_seeds} seeds."
+        rows = []
+        for entry in tail_entries(world, sizes.tail_rounds):
+            found = regrets(results, "bernoulli", sizes.tail_rounds, entry, world, sizes.tail_seeds)
+            numbers = [found.mean(), found.std(ddof=1), *np.quantile(found, QUANTILES)]
+            rows.append([entry.title, *(f"{number:,.1f}" for number in numbers)])
+        heads = ["learner", "mean", "deviation", *(f"{100 * q:g} %" for q in QUANTILES)]
+        yield _table(heads, rows)
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *rows))
+
+
+def figure(results: Results, sizes: Sizes) -> Figure:
+    """Regret against the length, a panel for each kind of losses; the last panel has the distribution of the tails."""
+    made, panels = pyplot.subplots(1, len(LOSSES) + 1, figsize=(11.0, 3.2), layout="constrained")
+    for axes, (losses, words) in zip(panels, LOSSES.items(), strict=False):
+        for place, entry in enumerate(GROWTH):
+            means = [
+                regrets(results, losses, rounds, entry, sizes.world, sizes.seeds).mean() for rounds in sizes.lengths
+            ]
+            look: dict[str, Any] = {"color": COLORS[place], "marker": MARKERS[place], "markersize": 3.5}
+            axes.plot(sizes.lengths, means, label=entry.title, **look)
+        axes.set(xscale="log", yscale="symlog", title=f"{losses}: {words}", xlabel="rounds", ylabel="regret")
+    world = sizes.tail_worlds[0]
+    for place, entry in enumerate(tail_entries(world, sizes.tail_rounds)):
+        found = np.sort(regrets(results, "bernoulli", sizes.tail_rounds, entry, world, sizes.tail_seeds))
+        share = 1.0 - np.arange(len(found)) / len(found)
+        panels[-1].plot(found, share, label=entry.title, color=COLORS[place + 2], drawstyle="steps-post")
+    panels[-1].set(yscale="log", title=f"{world}, K = {sizes.tail_rounds:,}", xlabel="regret", ylabel="share above")
+    panels[-1].legend(frameon=False, fontsize=6)
+    made.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(GROWTH), frameon=False)
+    return made
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    parser = ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("folder", type=Path, help="where every run leaves a file; runs that have one are not repeated")
+    parser.add_argument("--workers", type=int, default=2, help="processes that play")
+    parser.add_argument("--short", action="store_true", help="a minute or two instead of hours")
+    parser.add_argument("--quick", action="store_true", help="seconds; the figure goes to the folder")
+    asked = parser.parse_args(arguments)
+    sizes = QUICK if asked.quick else SHORT if asked.short else FULL
+    with workers(asked.quick, asked.workers) as executor:
+        results = gathered([*growth_runs(sizes), *tail_runs(sizes)], asked.folder, executor)
+    page = report(results, sizes)
+    (asked.folder / f"{NAME}.md").write_text(page)
+    print(page)
+    matplotlib.use("svg")
+    with matplotlib.rc_context(STYLE):
+        drawing = figure(results, sizes)
+        drawing.savefig((asked.folder if asked.quick else FIGURES) / f"{NAME}.svg", metadata={"Date": None})
+        pyplot.close(drawing)
+    print(f"drawn: {NAME}.svg")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,38 @@
+"""The study of both worlds: its exponents, its files, and its quick form."""
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks.studies.best_of_both import FULL, GROWTH, QUICK, Run, growth_runs, main, slope, tail_entries, tail_runs
+
+
+def test_the_exponent_of_a_power_law_is_found() -> None:
+    lengths = (100, 1_000, 10_000)
+    assert slope(lengths, [3.0 * length**0.5 for length in lengths]) == "0.50"
+    assert slope(lengths, [1.0, -1.0, 2.0]) == "none"
+
+
+def test_every_run_has_a_file_of_its_own() -> None:
+    runs = [*growth_runs(FULL), *tail_runs(FULL)]
+    assert len({run.file for run in runs}) == len(set(runs))
+
+
+def test_the_tails_are_compared_at_one_rate_too() -> None:
+    plain, alike, implicit = tail_entries("tiny", 100)
+    assert (plain.learner, alike.learner, implicit.learner) == ("o-reps", "o-reps", "o-reps-ix")
+    assert dict(alike.settings).keys() == {"rate"}
+
+
+def test_a_run_can_be_repeated() -> None:
+    run = Run("tiny", "bernoulli", 20, GROWTH[0], 1)
+    assert run.measured()["regret"] == pytest.approx(run.measured()["regret"])
+
+
+def test_its_quick_form(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    main([str(tmp_path), "--quick"])
+    page = (tmp_path / "best-of-both.md").read_text()
+    assert (tmp_path / "best-of-both.svg").stat().st_size > 1000
+    assert page in capsys.readouterr().out
+    assert all(entry.title in page for entry in GROWTH)
+    assert f"{QUICK.tail_seeds} seeds" in page
