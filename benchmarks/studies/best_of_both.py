@@ -4,8 +4,8 @@ Growth. `bobw`, `o-reps` and `ftpl-scaled` in one world, each tuned for the leng
 whose means have a gap; uniform losses without one, which cost every learner an order of `sqrt(K)`; and `swap`, in
 which what was best becomes worst. Where regret grows as `ln K`, each doubling of the length adds the same.
 
-Tails. `o-reps` and `o-reps-ix` over many seeds, the first also at the rate of the second, so that what implicit
-exploration does is told from what a rate does.
+Tails. `o-reps` and `o-reps-ix` over many seeds, both also at the same rates, so that what implicit exploration does is
+told from what a rate does. Bold rates make the tails of estimates show.
 
 Draws docs/figures/best-of-both.svg, prints its tables and writes them to FOLDER/best-of-both.md:
 
@@ -23,7 +23,9 @@ from typing import Any, NamedTuple
 import matplotlib
 import numpy as np
 from matplotlib import pyplot
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullLocator
 
 import amdp
 from amdp.arrays import Floats
@@ -33,6 +35,7 @@ from benchmarks.studies.no_tuning import Mean, workers
 from benchmarks.studies.tasks import gathered
 
 NAME = "best-of-both"
+BOLD = (1.0, 16.0, 64.0)  # multiples of the rate of `o-reps-ix`
 QUANTILES = (0.5, 0.9, 0.99, 1.0)
 Results = Mapping["Run", Mapping[str, float]]
 
@@ -104,9 +107,17 @@ def growth_runs(sizes: Sizes) -> Iterator[Run]:
 
 
 def tail_entries(world: str, rounds: int) -> tuple[Entry, ...]:
-    """Both learners, and the first at the rate of the second."""
-    rate = amdp.settings(amdp.Game(world, rounds=rounds), IMPLICIT.learner)["rate"]
-    return PLAIN, Entry("o-reps at the rate of o-reps-ix", PLAIN.learner, (("rate", float(rate)),)), IMPLICIT
+    """Both learners by theory, and both at the rates of the second one: theory's, and so many times as bold."""
+    rate = float(amdp.settings(amdp.Game(world, rounds=rounds), IMPLICIT.learner)["rate"])
+    alike = (
+        pair
+        for bold in BOLD
+        for pair in (
+            Entry(f"o-reps, rate of o-reps-ix x{bold:g}", PLAIN.learner, (("rate", rate), ("multiplier", bold))),
+            Entry(f"o-reps-ix x{bold:g}", IMPLICIT.learner, (("multiplier", bold),)),
+        )
+    )
+    return PLAIN, *alike
 
 
 def tail_runs(sizes: Sizes) -> Iterator[Run]:
@@ -164,24 +175,38 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 def figure(results: Results, sizes: Sizes) -> Figure:
     """Regret against the length, a panel for each kind of losses; the last panel has the distribution of the tails."""
-    made, panels = pyplot.subplots(1, len(LOSSES) + 1, figsize=(11.0, 3.2), layout="constrained")
-    for axes, (losses, words) in zip(panels, LOSSES.items(), strict=False):
-        for place, entry in enumerate(GROWTH):
-            means = [
-                regrets(results, losses, rounds, entry, sizes.world, sizes.seeds).mean() for rounds in sizes.lengths
-            ]
-            look: dict[str, Any] = {"color": COLORS[place], "marker": MARKERS[place], "markersize": 3.5}
-            axes.plot(sizes.lengths, means, label=entry.title, **look)
-        axes.set(xscale="log", yscale="symlog", title=f"{losses}: {words}", xlabel="rounds", ylabel="regret")
-    world = sizes.tail_worlds[0]
-    for place, entry in enumerate(tail_entries(world, sizes.tail_rounds)):
-        found = np.sort(regrets(results, "bernoulli", sizes.tail_rounds, entry, world, sizes.tail_seeds))
-        share = 1.0 - np.arange(len(found)) / len(found)
-        panels[-1].plot(found, share, label=entry.title, color=COLORS[place + 2], drawstyle="steps-post")
-    panels[-1].set(yscale="log", title=f"{world}, K = {sizes.tail_rounds:,}", xlabel="regret", ylabel="share above")
-    panels[-1].legend(frameon=False, fontsize=6)
-    made.legend(*panels[0].get_legend_handles_labels(), loc="outside upper center", ncols=len(GROWTH), frameon=False)
+    made, panels = pyplot.subplots(2, 2, figsize=(7.6, 6.4), layout="constrained")
+    *growing, tail = panels.flat
+    for axes, losses in zip(growing, LOSSES, strict=True):
+        _growth_panel(axes, results, sizes, losses)
+    _tail_panel(tail, results, sizes)
+    made.legend(*growing[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     return made
+
+
+def _growth_panel(axes: Axes, results: Results, sizes: Sizes, losses: str) -> None:
+    lowest = np.inf
+    for place, entry in enumerate(GROWTH):
+        found = [regrets(results, losses, rounds, entry, sizes.world, sizes.seeds).mean() for rounds in sizes.lengths]
+        lowest = min(lowest, *found)
+        axes.plot(sizes.lengths, found, label=entry.title, color=COLORS[place], marker=MARKERS[place], markersize=3.5)
+    axes.set(xscale="log", title=f"{losses}: {LOSSES[losses]}", xlabel="rounds", ylabel="regret")
+    if lowest > 0.0:  # a learner that follows the changes may pay less than the best policy in hindsight
+        axes.set_yscale("log")
+    shown = sizes.lengths[:: 1 + len(sizes.lengths) // 5]
+    axes.set_xticks(shown, [f"{rounds:,}" for rounds in shown])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _tail_panel(axes: Axes, results: Results, sizes: Sizes) -> None:
+    world, rounds = sizes.tail_worlds[0], sizes.tail_rounds
+    for place, entry in enumerate(tail_entries(world, rounds)):
+        found = np.sort(regrets(results, "bernoulli", rounds, entry, world, sizes.tail_seeds))
+        share = 1.0 - np.arange(len(found)) / len(found)
+        axes.plot(found, share, label=entry.title, color=COLORS[place % len(COLORS)], drawstyle="steps-post")
+    axes.set(yscale="log", title=f"tails: {world}, K = {rounds:,}", xlabel="regret", ylabel="share of seeds above")
+    axes.legend(frameon=False, fontsize=6, loc="upper right")
+    axes.set_xlim(right=1.6 * axes.get_xlim()[1])  # room for the legend
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

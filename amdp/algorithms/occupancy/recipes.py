@@ -111,7 +111,7 @@ def bobw(task: Task, *, rate: float | None = None, barrier: float | None = None)
     Tsallis entropy of weight `sqrt(k) / rate` with rate 1 [confirmed: their Theorem 3.1], and a log-barrier of weight
     `barrier = 128 H^4` [confirmed for unknown transitions, their equation (12), which they call the same; the appendix
     for known ones was not at hand]. Regret `H sqrt(SAK)` against any losses, and of order `ln K` for losses with a gap
-    [confirmed]. The log-barrier is made for the proof of the second: with a hundredth of it, or less, learning shows.
+    [confirmed]. The log-barrier is made for the proof of the second: with a weight of 1 or less learning shows.
     """
     steps, _, _ = _known(task)
     weight = task.setting("barrier", barrier, 128.0 * steps**4)
