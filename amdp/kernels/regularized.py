@@ -31,7 +31,7 @@ RISE = 1e-4  # share of the slope by which the dual value must rise
 SHORTEST = 1e-12  # of a step
 LEAST_PROGRESS = 0.5  # factor by which a full step lowers the gap, unless it is down to rounding
 LEAST_TARGET = 1e-140  # of a state's chance: its square is still a number
-WALKS = 2  # starts from the chances of the start before
+WALKS = 1  # starts from the chances of the start before: more save no steps
 SMALL = 1e-3  # relative differences below which a series is taken
 
 _entry = compiling.entry(compiling.ANY_ORDER)
@@ -98,19 +98,21 @@ def _softness(kind, mass):
 
 
 @_inner
-def _mass(kind, reduced):
-    """The mass at which `psi'` is `-r`; nan where there is none."""
+def _mass(kind, reduced, guess):
+    """The mass at which `psi'` is `-r`, nan where there is none; a `guess` above 0 may save steps."""
     if kind.entropy == 0.0:
         return _mass_without_entropy(kind, reduced) if reduced > 0.0 else np.nan
     # Newton's method for the logarithm: `psi'` is concave in it, so that the root is met from below.
-    log_mass = -reduced / kind.entropy - 1.0
+    least = -reduced / kind.entropy - 1.0
     if reduced > 0.0:
-        log_mass = max(log_mass, min(-1.0, np.log(_mass_without_entropy(kind, reduced))))
+        least = max(least, min(-1.0, np.log(_mass_without_entropy(kind, reduced))))
+    log_mass = max(least, np.log(guess)) if guess > 0.0 else least
     for _ in range(MOST_ROOT_STEPS):
-        root, barrier = 0.5 * kind.tsallis * np.exp(-0.5 * log_mass), kind.barrier * np.exp(-log_mass)
+        inverse = np.exp(-0.5 * log_mass)
+        root, barrier = 0.5 * kind.tsallis * inverse, kind.barrier * inverse * inverse
         off = kind.entropy * (log_mass + 1.0) - root - barrier + reduced
         step = off / (kind.entropy + 0.5 * root + barrier)
-        log_mass -= step
+        log_mass = max(least, log_mass - step)
         if not abs(step) > LAST_ROOT_STEP:
             break
     return np.exp(log_mass)
@@ -166,10 +168,9 @@ def _evaluate(rows, pairs, initial, reached, kind, prices, point):
     for h in range(steps):
         _relax(rows, pairs, h, prices, reached, point.reduced[h])
         for row in range(pairs.shape[1]):
-            point.alone[h, row] = 0.0
             if reached[h, row // actions]:
                 point.reduced[h, row] -= prices[h, row // actions]
-                mass = _mass(kind, point.reduced[h, row])
+                mass = _mass(kind, point.reduced[h, row], point.alone[h, row])
                 if not 0.0 < mass < np.inf:
                     return np.inf
                 point.alone[h, row] = mass
@@ -203,16 +204,18 @@ def _settle(rows, pairs, reached, kind, chance, prices, scratch):
     """Prices at which the pairs of each state would take its `chance` `[h, s]` together, step by step from the last."""
     steps, states = prices.shape
     actions = pairs.shape[1] // states
+    masses = np.empty(actions)
     for h in range(steps - 1, -1, -1):
         _relax(rows, pairs, h, prices, reached, scratch)
         for s in range(states):
             prices[h, s] = 0.0
             if reached[h, s]:
-                prices[h, s] = _price(kind, scratch[s * actions : (s + 1) * actions], max(chance[h, s], LEAST_TARGET))
+                costs = scratch[s * actions : (s + 1) * actions]
+                prices[h, s] = _price(kind, costs, max(chance[h, s], LEAST_TARGET), masses)
 
 
 @_inner
-def _price(kind, costs, target):
+def _price(kind, costs, target, masses):
     """The price at which actions of these costs take the mass `target` together.
 
     The sum of the masses falls, and is convex, in the distance of the price from the least cost: Newton's method meets
@@ -220,12 +223,13 @@ def _price(kind, costs, target):
     """
     least = costs.min()
     below = -_slope(kind, target)
+    masses[:] = 0.0
     for _ in range(MOST_ROOT_STEPS):
         total, soft = 0.0, 0.0
-        for cost in costs:
-            mass = _mass(kind, cost - least + below)
-            total += mass
-            soft += _softness(kind, mass)
+        for a in range(costs.size):
+            masses[a] = _mass(kind, costs[a] - least + below, masses[a])
+            total += masses[a]
+            soft += _softness(kind, masses[a])
         step = (total - target) / soft
         below += step
         if not step > LAST_ROOT_STEP * abs(below):

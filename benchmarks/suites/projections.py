@@ -107,7 +107,7 @@ def grid(effort: Effort) -> Rows:
 
 
 def regularized(effort: Effort) -> Rows:
-    """Rounds of leaders with other regularizers than entropy: one more loss each time, from the last answer."""
+    """Rounds of leaders with other regularizers than entropy: one more loss each time, no warm start."""
     shape = (10, 10, 4) if effort.seconds else (3, 3, 2)
     domain = MarkovPolicies(_kernel(shape))
     rng = np.random.default_rng(SEED + 2)

@@ -1,4 +1,8 @@
-"""From prices to a proved measure, in plain numpy: the mathematics of `base`, without the compiled method."""
+"""From prices to a proved measure, in plain numpy: the mathematics of `base`, without the compiled method.
+
+Masses are plain numbers here. Those of entropy alone may be smaller than any; where a state loses all of them, the gap
+is nan, which proves nothing.
+"""
 
 import numpy as np
 
