@@ -108,7 +108,7 @@ def o_reps_ix_anytime(
 def bobw(task: Task, *, rate: float | None = None, barrier: float | None = None) -> ScheduledLeader:
     """Best of both worlds over a kernel: the leader with Tsallis entropy and log-barrier of Jin, Huang and Luo (2021).
 
-    Tsallis entropy of weight `sqrt(k) / rate` with rate 1 [confirmed: their Theorem 3.1], and a log-barrier of weight
+    Tsallis entropy of weight `sqrt(k) / rate` with rate 1 [confirmed: their first theorem], and a log-barrier of weight
     `barrier = 128 H^4` [confirmed for unknown transitions, their equation (12), which they call the same; the appendix
     for known ones was not at hand]. Regret `H sqrt(SAK)` against any losses, and of order `ln K` for losses with a gap
     [confirmed]. The log-barrier is made for the proof of the second: with a weight of 1 or less learning shows.
