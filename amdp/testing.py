@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 
 from amdp.algorithms.base import Learner
-from amdp.algorithms.estimators.feedback import Bandit, FullInformation, Weights
+from amdp.algorithms.estimators.feedback import Aggregate, Bandit, FullInformation, Weights
 from amdp.algorithms.task import EpochSetup, Recipe, Task
 from amdp.arrays import Costs, Floats, Policies
 from amdp.errors import AmdpError, InvalidInput, UnsupportedDomain
@@ -336,7 +336,8 @@ def check_it_plays_policies(recipe: Recipe) -> None:
     They are `[h, s, a]`, or `[s, a]` in a stream, with `pi >= 0` and `sum_a pi = 1`.
     """
     for sample in _samples(recipe):
-        assert sample.learner.feedback in (Bandit, FullInformation), f"{sample}: feedback is {sample.learner.feedback}"
+        kinds = Bandit, FullInformation, Aggregate
+        assert sample.learner.feedback in kinds, f"{sample}: feedback is {sample.learner.feedback}"
         rng = Streams.from_seed(2).learner
         distribution = sample.learner.start(sample.domain, rng)
         for member in ("domain", "oracle_calls", "draw"):

@@ -46,6 +46,19 @@ class DistributionWithVisits(PolicyDistribution, Protocol):
         ...
 
 
+class OnePolicy(DistributionWithVisits, Protocol):
+    """A distribution without randomness: one policy is played, and its actions are drawn step by step.
+
+    An estimate from the total loss of an episode asks for this. A policy that is drawn for the whole episode would tie
+    its action in one step to those in others, and nobody could say which of them the total speaks of.
+    """
+
+    @property
+    def policy(self) -> Policies:
+        """The policy `[h, s, a]`."""
+        ...
+
+
 class DistributionWithTrials(PolicyDistribution, Protocol):
     """A distribution over deterministic policies that can be sampled at will, as geometric resampling needs it."""
 
@@ -88,7 +101,7 @@ class Learner(Protocol[Distribution]):
 
     @property
     def feedback(self) -> type:
-        """The kind of feedback that it learns from: `Bandit` or `FullInformation`."""
+        """The kind of feedback that it learns from: `Bandit`, `FullInformation` or `Aggregate`."""
         ...
 
     def start(self, domain: Domain, rng: np.random.Generator) -> Distribution:

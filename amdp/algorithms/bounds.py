@@ -98,6 +98,19 @@ def o_reps(shape: Shape, rounds: int, rate: float, gamma: float = 0.0) -> Bound:
     return Bound(over(steps * log(states * actions), rate), rate * pairs * rounds, gamma * pairs * rounds)
 
 
+def o_reps_aggregate(shape: Shape, rounds: int, rate: float, least: float) -> Bound | None:
+    """Total losses: `H ln(SA) / rate + rate H^3 S(A-1) K`, tuned `2 H^2 sqrt(S(A-1)K ln SA)`; None if `rate H > least`.
+
+    [derived: docs/aggregate-feedback.md]. `least` is the least chance that a policy is in a state that can be reached.
+    Estimates are at least `-H / least`, and `exp(-x) <= 1 - x + x^2` asks for `x >= -1`.
+    """
+    steps, states, actions = shape
+    if rate * steps > least:
+        return None
+    moments = steps**3 * states * (actions - 1)
+    return Bound(over(steps * log(states * actions), rate), rate * moments * rounds)
+
+
 def hedge(shape: Shape, rounds: int, rate: float, n_policies: int, gamma: float = 0.0, waited: int = 0) -> Bound:
     """Known transitions: `ln N / rate + rate H^2 SAK / 2 + gamma HSAK + rate H^2 D` [derived].
 
@@ -134,6 +147,17 @@ def soft_leader_full(shape: Shape, rounds: int, rate: float, waited: int = 0) ->
         rate * steps**2 * rounds / 2.0,
         waiting=rate * steps**2 * (steps + 1) * waited / 2.0,
     )
+
+
+def soft_leader_aggregate(shape: Shape, rounds: int, rate: float, least: float) -> Bound | None:
+    """Total losses: `H ln A / rate + rate H^4 S(A-1) K`; None if `rate H^2 > least` [derived], as `o_reps_aggregate`.
+
+    The soft value adds up the estimates along a trajectory, `-H^2 / least` at least, and one more `H` in their squares.
+    """
+    steps, states, actions = shape
+    if rate * steps**2 > least:
+        return None
+    return Bound(over(steps * log(actions), rate), rate * steps**4 * states * (actions - 1) * rounds)
 
 
 def adaptive_soft_leader(shape: Shape, rounds: int, first: float, gamma: float = 0.0) -> AdaptiveBound:
@@ -305,6 +329,12 @@ def soft_leader_full_rate(shape: Shape, rounds: int, total_delay: int = 0) -> fl
     """`sqrt(2 ln A / (H (K + (H+1)D)))`: balances the bound [derived]."""
     steps, _, actions = shape
     return sqrt(2.0 * log(actions) / (steps * (require_rounds(rounds) + (steps + 1) * require_delay(total_delay))))
+
+
+def soft_leader_aggregate_rate(shape: Shape, rounds: int, total_delay: int = 0) -> float:
+    """`sqrt(ln A / (H^3 S(A-1) K))`: balances the bound, without delay [derived]."""
+    steps, states, actions = shape
+    return sqrt(log(actions) / (steps**3 * states * max(1, actions - 1) * require_rounds(rounds)))
 
 
 # --- checks -----------------------------------------------------------------------------------------------------------

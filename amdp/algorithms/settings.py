@@ -12,6 +12,7 @@ WHAT = {
     "delta": "chance of failure that the tuning allows for; it decides theory's rate and gamma",
     "bonus": "factor of the bonus for what is rarely visited or not well known",
     "limit": "most resampling trials of a step",
+    "leaders": "leaders that are drawn for each step of a round",
     "perturbation": "law of the noise: laplace, exponential, gumbel or gaussian",
     "first": "least sum of gaps that an adaptive rate assumes",
     "plans": "noises by which the gap of a round is measured, two plans each",

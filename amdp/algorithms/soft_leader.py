@@ -32,6 +32,7 @@ from amdp.algorithms.blocks import (
     waiting,
 )
 from amdp.algorithms.bounds import AdaptiveBound, Bound
+from amdp.algorithms.estimators.aggregate import AggregateWeighting
 from amdp.algorithms.estimators.base import Estimator, WholeTable, estimated_loss, learned
 from amdp.algorithms.estimators.feedback import Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import COMPILED, ImplicitExploration, ImportanceWeighting
@@ -54,6 +55,7 @@ from amdp.kernels.blocks import Block, Waiting
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import CompiledDynamics
+from amdp.model.evaluation import least_visited
 from amdp.model.segments import Pairs, Segment, Shape
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import describe
@@ -96,8 +98,13 @@ class SoftPolicy:
         """The soft value of another sum of losses at the initial state, at the same rate over the same dynamics."""
         return kernels.soft.value(_compiled(self.domain).rows, total, self.rate.value, self.domain.initial)  # type: ignore[no-any-return]
 
-    def draw(self, rng: np.random.Generator) -> Policies:
+    @property
+    def policy(self) -> Policies:
+        """The policy `[h, s, a]` that is played."""
         return self.swept.policy
+
+    def draw(self, rng: np.random.Generator) -> Policies:
+        return self.policy
 
     def visits(self, pairs: Pairs) -> Floats:
         """The greatest chance `[m]` of being at each pair: over a kernel, the chance."""
@@ -128,10 +135,10 @@ class SoftLeader:
 
     def __post_init__(self) -> None:
         as_rate(self.rate)
-        if not isinstance(self.estimator, ImportanceWeighting | ImplicitExploration | WholeTable):
+        if not isinstance(self.estimator, ImportanceWeighting | ImplicitExploration | AggregateWeighting | WholeTable):
             raise InvalidInput(
-                f"{type(self.estimator).__name__}; the soft leader takes ImportanceWeighting, ImplicitExploration or "
-                "WholeTable",
+                f"{type(self.estimator).__name__}; the soft leader takes ImportanceWeighting, ImplicitExploration, "
+                "AggregateWeighting or WholeTable",
                 "estimator",
             )
 
@@ -183,6 +190,11 @@ class SoftLeader:
         if not isinstance(domain, MarkovPolicies) or not isinstance(domain.dynamics, SingleKernel):
             return None
         rate, gamma = as_rate(self.rate), getattr(self.estimator, "gamma", 0.0)
+        if isinstance(self.estimator, AggregateWeighting):
+            if waited or not isinstance(rate, FixedRate):
+                return None
+            least = least_visited(domain.dynamics, domain.initial).chance
+            return bounds.soft_leader_aggregate(domain.shape, rounds, rate.value, least)
         full = isinstance(self.estimator, WholeTable)
         if isinstance(rate, FixedRate):
             if full:
@@ -266,6 +278,17 @@ def soft_leader_full(task: Task, *, rate: SoftRate = None, first: float | None =
     Theory's rate is `sqrt(2 ln A / (H (K + (H+1)D)))`, regret `sqrt(2 H^3 ln A (K + (H+1)D))` [derived].
     """
     return SoftLeader(_rate(task, rate, first, bounds.soft_leader_full_rate), WholeTable())
+
+
+def soft_leader_aggregate(task: Task, *, rate: SoftRate = None, first: float | None = None) -> SoftLeader:
+    """The soft leader over a kernel, told only the total loss of an episode; its rate tunes itself, or is fixed.
+
+    Theory's rate is `sqrt(ln A / (H^3 S(A-1) K))`, regret `2 sqrt(H^5 S(A-1)K ln A)` [derived] where that rate is at
+    most `1/H^2` of the least chance that a policy is in a state; for the adaptive one nothing explicit is proved.
+    """
+    if not isinstance(task.episodes().dynamics, SingleKernel):
+        raise InvalidInput(f"{task.learner} needs a kernel, not {describe(task.domain)}")
+    return SoftLeader(_rate(task, rate, first, bounds.soft_leader_aggregate_rate), AggregateWeighting())
 
 
 def adaptive_rate(shape: Shape, first: float = FIRST) -> AdaptiveRate:

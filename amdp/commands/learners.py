@@ -30,10 +30,11 @@ HINT = "amdp learners NAME: its settings, given by --set KEY=VALUE, in a spec un
 
 
 class FeedbackName(StrEnum):
-    """What a learner is told of the losses: those on its way, or all."""
+    """What a learner is told of the losses: those on its way, all, or the sum of those on its way."""
 
     BANDIT = "bandit"
     FULL = "full"
+    AGGREGATE = "aggregate"
 
 
 class Kind(StrEnum):

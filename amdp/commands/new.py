@@ -36,7 +36,7 @@ label = "unknown"
 instance = "tiny"
 unknown = true                    # the learner does not know the transitions
 radius_scale = 0.1                # of the confidence sets; 1 is what theory asks for
-# feedback = "bandit"             # or "full"; without it, what each learner understands
+# feedback = "bandit"             # or "full", "aggregate"; without it, what each learner understands
 # learners = ["uob-reps"]         # without it, all that can play
 
 # One stream of steps instead of episodes.

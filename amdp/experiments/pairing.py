@@ -73,8 +73,8 @@ def baselines(games: list[Entry[GameSettings]], seed: int) -> Iterator[str]:
 
 
 def heard_by_all(game: GameSettings) -> GameSettings:
-    """The same game for uniform play, which does not listen: full information is no reason to refuse it."""
-    return replace(game, feedback=None) if game.feedback == "full" else game
+    """The same game for uniform play, which does not listen: what others are told is no reason to refuse it."""
+    return replace(game, feedback=None) if game.feedback in ("full", "aggregate") else game
 
 
 def _require_values(game: Game, learner: Entry[LearnerSettings], grid: Grid) -> None:

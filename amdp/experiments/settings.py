@@ -60,7 +60,7 @@ class GameSettings:
     episodes: int | None = None  # rounds that start anew
     steps: int | None = None  # of one stream of steps
     delay: str = "none"
-    feedback: str | None = None  # "bandit" or "full"; None: what each learner understands
+    feedback: str | None = None  # "bandit", "full" or "aggregate"; None: what each learner understands
     unknown: bool = False  # the learner is not told the transitions
     radius: str = OWN  # of the confidence sets of unknown transitions
     radius_scale: float = 1.0

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from amdp import losses as adversaries
-from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation
+from amdp.algorithms.estimators.feedback import Aggregate, Bandit, Feedback, FullInformation
 from amdp.algorithms.settings import OWN_SETS
 from amdp.arrays import require_positive, require_whole
 from amdp.errors import InvalidInput
@@ -46,7 +46,7 @@ RADII: dict[str, Callable[..., Radius]] = {
     "luo-2021": Radius.luo_2021,
 }
 L1 = "l1"  # instead of boxes: L1 balls, as in UC-O-REPS
-FEEDBACK_NAMES: dict[type[Feedback], str] = {Bandit: "bandit", FullInformation: "full"}
+FEEDBACK_NAMES: dict[type[Feedback], str] = {Bandit: "bandit", FullInformation: "full", Aggregate: "aggregate"}
 
 Losses = str | PathLike[str] | Mapping[str, Any] | LossSequence | ArrayLike
 Delay = str | Delays | Sequence[int] | NDArray[np.int64]
@@ -74,7 +74,8 @@ class Game:
         After how many rounds the losses of an episode are revealed: `"fixed:50"`, `"uniform:0:100"`,
         `"geometric:20"`, ..., or a number for each round.
     feedback
-        `"bandit"` (the losses met), `"full"` (all losses), or None: what each learner is made for.
+        `"bandit"` (the losses met), `"full"` (all losses), `"aggregate"` (the sum of the losses met), or None: what
+        each learner is made for.
     unknown
         Whether the learner must estimate the transitions, in confidence sets of the given `radius`: `"paper"`,
         `"jin-2020"` or `"luo-2021"` of boxes, or `"l1"` of L1 balls, times `radius_scale`. By default, `"own"`, each
@@ -236,9 +237,11 @@ def _confidence_set(shape: Shape, length: int, radius: str, scale: float) -> Dyn
 
 
 def require_feedback(feedback: str | None) -> None:
-    """Refuse what is neither bandit feedback nor full information."""
+    """Refuse what is no kind of feedback."""
     if feedback not in (None, *FEEDBACK_NAMES.values()):
-        raise InvalidInput(f"{feedback!r}; give 'bandit' or 'full', or leave it to the learners", "feedback")
+        raise InvalidInput(
+            f"{feedback!r}; give 'bandit', 'full' or 'aggregate', or leave it to the learners", "feedback"
+        )
 
 
 def require_radius(radius: str, scale: float) -> None:

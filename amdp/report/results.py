@@ -88,7 +88,7 @@ class Series:
 
     @property
     def feedback(self) -> str | None:
-        """The feedback of the learner, "bandit" or "full"; None if nothing says, or if it is a baseline."""
+        """The feedback of the learner, "bandit", "full" or "aggregate"; None if nothing says, or a baseline."""
         if self.role == Role.BASELINE:
             return None
         record = self.records[0]

@@ -36,7 +36,7 @@ MILLISECONDS = 1000.0  # of a second
 MAX_DIGITS = 4  # of a number with an interval
 TUNED_AS_THEORY = "tuned = theory"  # the same runs
 SHARE = "share of uniform"
-FEEDBACK = {"bandit": "bandit", "full": "full information", None: NONE}
+FEEDBACK = {"bandit": "bandit", "full": "full information", "aggregate": "total loss", None: NONE}
 COUNTS = {"oracle_calls": "oracle calls", "trials": "trials", "rebuilds": "rebuilds"}
 
 
@@ -72,7 +72,7 @@ def final(contest: Contest, look: Look) -> Table:
         f"with a {MeanBand().interval}; none below {FEWEST_RUNS} seeds, or where the regret, also of resampled seeds, "
         "is not positive."
     )
-    notes.append("Told: the losses of the visited pairs (bandit), or all (full information).")
+    notes.append("Told: the losses of the visited pairs (bandit), their sum (total loss), or all (full information).")
     if any(series.tuned_without_delay for series in contest.series):
         notes.append(f"{UNTOLD}: theory's rate for feedback that comes at once, as the learner has none for delays.")
     dropped = {SHARE: contest.baseline is None, "at most": not open_ended}

@@ -1,1 +1,1 @@
-"""Loss estimates from feedback: geometric resampling, importance weighting, or full information."""
+"""Loss estimates from feedback: resampling, importance weighting, full information, or the total of an episode."""

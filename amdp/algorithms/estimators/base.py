@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol
 import numpy as np
 
 from amdp import kernels
-from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
+from amdp.algorithms.estimators.feedback import Aggregate, Bandit, Feedback, FullInformation, Weights
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
 from amdp.model.domains import Domain
@@ -81,6 +81,8 @@ def estimated_loss(estimator: Estimator, feedback: Feedback) -> float:
 
     A pair that was met has the estimate `loss w`, with `w = 1 / (q + gamma)`, so that `q loss w = loss (1 - gamma w)`.
     """
+    if isinstance(feedback, Aggregate):  # an advantage, of which the policy that was played has none on average
+        return 0.0
     if isinstance(feedback, FullInformation):
         if feedback.weights.occupancy is None:
             raise InvalidInput("the feedback's weights carry no occupancy measure; give it the weights of `weigh`")

@@ -16,6 +16,7 @@ class Weights(NamedTuple):
     played_at: int = 0  # how far the learner was when it played the segment, in units of its own
     oracle_calls: int = 0  # questions to a planning oracle that it took to find them
     occupancy: Floats | None = None  # [h, s, a], of the policy that was played; only where an adaptive rate needs it
+    states: Floats | None = None  # [m], the same for the states, whatever the action; only where a total is told
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,4 +47,18 @@ class FullInformation:
         return cls(segment, weights, table.copy())  # a view would give access to the losses of other rounds
 
 
-Feedback = Bandit | FullInformation
+@dataclass(frozen=True, eq=False)
+class Aggregate:
+    """Aggregate bandit feedback: the trajectory, and the sum of its losses. No loss of a single step is told."""
+
+    segment: Segment
+    weights: Weights
+    total: float
+
+    @classmethod
+    def reveal(cls, table: Floats, segment: Segment, weights: Weights) -> Self:
+        """What this kind of feedback reveals of a loss table `[h, s, a]`."""
+        return cls(segment, weights, float(table[segment.places].sum()))
+
+
+Feedback = Bandit | FullInformation | Aggregate

@@ -42,7 +42,7 @@ class BatchedTrials:
         def meets(n: int) -> Bools:
             return domain.dynamics.meets_all(policies(n), domain.initial, segment, uniforms(n, segment.stop))
 
-        return _shared(meets, len(segment.states), limit, BATCH)
+        return count_shared(meets, len(segment.states), limit, BATCH)
 
     def per_step(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
         """Batches in which all pairs that still wait get the same number of trials."""
@@ -79,7 +79,7 @@ class StationaryTrials:
             met: Bools = uniforms(n, len(segment.states)) < self.visits(policies(n), segment)
             return met
 
-        return _shared(meets, len(segment.states), limit, self._batch)
+        return count_shared(meets, len(segment.states), limit, self._batch)
 
     def per_step(self, segment: Segment, limit: int, rng: np.random.Generator) -> Weights:
         """Batches in which all pairs that still wait get the same number of trials."""
@@ -105,7 +105,7 @@ def batched(distribution: DistributionWithTrials) -> Trials:
     return BatchedTrials(distribution)
 
 
-def _shared(meets: Callable[[int], Bools], pairs: int, limit: int, batch: int) -> Weights:
+def count_shared(meets: Callable[[int], Bools], pairs: int, limit: int, batch: int) -> Weights:
     """Count with trials `meets(n)` `[n, m]` that serve all pairs."""
     counts = np.zeros(pairs)
     done = 0

@@ -97,9 +97,9 @@ class PerturbedLeader:
         """The sum of the estimates, and the scale of the noise."""
         return np.ascontiguousarray(self.total), 1.0 / self.perturbation.rate
 
-    def after(self, segment: Segment) -> Self:
-        """Count the plan of the policy that was played, and narrow the dynamics, if they are not a single kernel."""
-        played, domain = replace(self, oracle_calls=self.oracle_calls + 1), self.domain
+    def after(self, segment: Segment, plans: int = 1) -> Self:
+        """Count the plans for the policy that was played, and narrow the dynamics, if they are not a single kernel."""
+        played, domain = replace(self, oracle_calls=self.oracle_calls + plans), self.domain
         narrowed = domain.dynamics.narrow(segment)
         if narrowed is domain.dynamics:
             return played

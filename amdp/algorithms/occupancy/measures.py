@@ -28,6 +28,7 @@ from amdp.algorithms.blocks import (
     waiting,
 )
 from amdp.algorithms.bounds import AdaptiveBound, Bound
+from amdp.algorithms.estimators.aggregate import AggregateWeighting
 from amdp.algorithms.estimators.base import Estimator, WholeTable, estimated_loss, learned
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, FullInformation, Weights
 from amdp.algorithms.estimators.importance_weighting import (
@@ -54,6 +55,7 @@ from amdp.kernels.blocks import FAINTEST, LEARN, WEIGH, Block, Played, Projectin
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import Dynamics
+from amdp.model.evaluation import least_visited
 from amdp.model.segments import Pairs, Segment
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Report, Status
@@ -203,6 +205,9 @@ class MeasureLearner(ABC):
             return bounds.o_reps_full(domain.shape, rounds, rate.value)
         if isinstance(self.estimator, ImportanceWeighting | ImplicitExploration):
             return bounds.o_reps(domain.shape, rounds, rate.value, getattr(self.estimator, "gamma", 0.0))
+        if isinstance(self.estimator, AggregateWeighting):
+            least = least_visited(domain.dynamics, domain.initial).chance
+            return bounds.o_reps_aggregate(domain.shape, rounds, rate.value, least)
         return None
 
     def block_form(self, domain: Domain) -> "MeasureBlocks | None":
@@ -253,7 +258,7 @@ class RegularizedLeader(MeasureLearner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        proper = isinstance(self.estimator, ImportanceWeighting | ImplicitExploration | WholeTable)
+        proper = isinstance(self.estimator, ImportanceWeighting | ImplicitExploration | AggregateWeighting | WholeTable)
         if isinstance(self.rate, AdaptiveRate) and not proper:
             raise InvalidInput(f"{type(self.estimator).__name__} has no gaps that a rate could follow", "estimator")
 
@@ -278,7 +283,7 @@ class RegularizedLeader(MeasureLearner):
         """That of mirror descent; for a rate that changes that of its gaps. None over boxes, with delays."""
         if not isinstance(self.rate, AdaptiveRate | RootRate):
             return super().bound(domain, rounds, waited)
-        if waited or not isinstance(domain.dynamics, SingleKernel):
+        if waited or not isinstance(domain.dynamics, SingleKernel) or isinstance(self.estimator, AggregateWeighting):
             return None
         if isinstance(self.rate, RootRate):
             if isinstance(self.estimator, WholeTable):

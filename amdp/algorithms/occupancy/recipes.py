@@ -9,6 +9,7 @@ from math import log, sqrt
 import numpy as np
 
 from amdp.algorithms.bounds import require_delay, require_rounds
+from amdp.algorithms.estimators.aggregate import AggregateWeighting
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.importance_weighting import (
     DelayAdapted,
@@ -63,6 +64,19 @@ def o_reps_full(task: Task, *, rate: float | None = None) -> MirrorDescent:
     _, states, actions = _known(task)
     theory = sqrt(log(states * actions) / require_rounds(task.rounds))
     return MirrorDescent(task.rate(rate, theory), WholeTable(), task.projection_oracle)
+
+
+def o_reps_aggregate(task: Task, *, rate: float | None = None) -> MirrorDescent:
+    """Mirror descent over a kernel, told only the total loss of an episode; tuned without delay.
+
+    Rate `sqrt(ln(SA) / (H^2 S(A-1) K))`, regret `2 H^2 sqrt(S(A-1)K ln SA)` [derived] where the rate is at most `1/H`
+    of the least chance that a policy is in a state; the lower bound is `H^2 sqrt(SAK)` [confirmed: Lancewicki and
+    Mansour 2025].
+    """
+    steps, states, actions = _known(task)
+    spread = steps**2 * states * max(1, actions - 1) * require_rounds(task.rounds)
+    theory = sqrt(log(states * actions) / spread)
+    return MirrorDescent(task.rate(rate, theory), AggregateWeighting(), task.projection_oracle)
 
 
 def o_reps_adaptive(task: Task, *, first: float = FIRST) -> RegularizedLeader:
