@@ -39,6 +39,16 @@ class Bound(RegretBound):
 
 
 @dataclass(frozen=True)
+class EnsembleBound(RegretBound):
+    """A bound for exponential weights over learners: that of the best of them, and what the choice costs."""
+
+    penalty: float
+    stability: float
+    bias: float
+    choosing: float
+
+
+@dataclass(frozen=True)
 class FtplBound(RegretBound):
     """A bound for FTPL with known transitions, as the paper proves its Theorem 4.
 
@@ -86,6 +96,25 @@ def o_reps_full(shape: Shape, rounds: int, rate: float) -> Bound:
     """`H ln(SA) / rate + rate HK`; at the tuned rate `2 H sqrt(K ln SA)` [confirmed: Zimin and Neu 2013]."""
     steps, states, actions = shape
     return Bound(over(steps * log(states * actions), rate), rate * steps * rounds)
+
+
+def fixed_share(shape: Shape, rounds: int, rate: float, share: float, changes: int = 0) -> Bound:
+    """`H [(m+1) ln(SA) + m ln(1/share) + K ln(1/(1-share))] / rate + rate HK / 2 + share HK`, against `m` changes.
+
+    Full information [derived: docs/moving-losses.md].
+    """
+    steps, states, actions = shape
+    if share == 0.0 and changes > 0:
+        return Bound(np.inf, rate * steps * rounds / 2.0)
+    come_back = changes * log(1.0 / share) if changes else 0.0
+    distance = (changes + 1) * log(states * actions) + come_back + rounds * log(1.0 / (1.0 - share))
+    return Bound(over(steps * distance, rate), rate * steps * rounds / 2.0, share * steps * rounds)
+
+
+def ensemble(shape: Shape, rounds: int, rate: float, members: int, best: Bound) -> EnsembleBound:
+    """The bound of the best member, and `ln N / rate + rate H^2 K / 8` for the choice of it [derived: Hoeffding]."""
+    choosing = over(log(members), rate) + rate * shape[0] ** 2 * rounds / 8.0
+    return EnsembleBound(best.penalty, best.stability, best.bias, choosing)
 
 
 def o_reps(shape: Shape, rounds: int, rate: float, gamma: float = 0.0) -> Bound:

@@ -15,7 +15,7 @@ class Weights(NamedTuple):
     life: int = 0  # of a learner that starts again: which of its lives played the segment
     played_at: int = 0  # how far the learner was when it played the segment, in units of its own
     oracle_calls: int = 0  # questions to a planning oracle that it took to find them
-    occupancy: Floats | None = None  # [h, s, a], of the policy that was played; only where an adaptive rate needs it
+    occupancy: Floats | None = None  # [h, s, a], of the policy that was played, or of several; only where it is needed
     states: Floats | None = None  # [m], the same for the states, whatever the action; only where a total is told
 
 

@@ -128,6 +128,14 @@ class TiltedMeasure:
     @cached_property
     def projection(self) -> Projection:
         """The projected occupancy measure, with the certificate of its optimality."""
+        return self._projected()
+
+    @property
+    def settled(self) -> Projection:
+        """The projection of what was told, with which the next round begins: that which is played, without guesses."""
+        return self.projection
+
+    def _projected(self) -> Projection:
         if self.stands and self.last is not None:
             return self.last
         tilt = (self.rate.value * self.total).reshape(*self.total.shape, *(1,) * (self.prior.ndim - 3))
@@ -238,7 +246,7 @@ class MirrorDescent(MeasureLearner):
             raise InvalidInput("a rate that changes needs the sum of all losses; use RegularizedLeader", "rate")
 
     def _rebased(self, distribution: TiltedMeasure) -> dict[str, Any]:
-        played = distribution.projection
+        played = distribution.settled
         # The next prior is this measure, which is nearest to itself at prices of zero.
         itself = replace(played, prices=np.zeros_like(played.prices), objective=0.0, gap=0.0)
         # Mass that is there is at least exp(FAINTEST); where none can be, none is.
