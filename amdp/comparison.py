@@ -9,6 +9,7 @@ from typing import Any, Self
 from rich.console import Console
 
 from amdp.errors import InvalidInput
+from amdp.experiments.dynamic import dynamic_frame
 from amdp.experiments.engines import LocalPool, leave_if_importing
 from amdp.experiments.frame import frame
 from amdp.experiments.manifest import load, origin
@@ -16,6 +17,7 @@ from amdp.experiments.progress import NotebookLine, Tally, Watcher, watcher
 from amdp.experiments.runner import Outcome, run
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
+from amdp.game.dynamic_regret import INTERVALS
 from amdp.game.games import ROUNDS
 from amdp.instances import continuing
 from amdp.notebook import in_notebook
@@ -62,6 +64,14 @@ class Results:
         multipliers are in it too, with `timings` the seconds of each part of the loop.
         """
         return frame(self.spec, Store(self.folder), timings, tries)
+
+    def dynamic(self, edges: int | Sequence[int] = INTERVALS) -> Any:
+        """Final regrets against sequences of policies, as a `pandas.DataFrame`: a row for each number of changes.
+
+        Games in episodes only. A comparator may change its policy at edges only: rounds, from 0 to the last one, or so
+        many equal intervals.
+        """
+        return dynamic_frame(self.spec, Store(self.folder), edges)
 
     def report(
         self, folder: str | PathLike[str] | None = None, look: Look | None = None, width: str | None = None

@@ -1,6 +1,6 @@
 """Relative-entropy projections as one would write them with cvxpy alone, without amdp's repair of the answer."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from warnings import catch_warnings, simplefilter
@@ -118,6 +118,26 @@ class RegularizedWriter:
         measure = np.zeros(self._reached.shape)
         measure[self._reached] = self._x.value
         return measure
+
+
+class Ensemble:
+    """DO-REPS as PyNOL runs it: for each rate of a grid a projection a round, and exponential weights among them."""
+
+    def __init__(self, way: Configuration, domain: MarkovPolicies, rates: Sequence[float], choosing: float) -> None:
+        self._project, self._rates, self._choosing = way.bind(domain), np.array(rates), choosing
+        self._floor, self._lost = way.floor, np.zeros(len(rates))
+        first = self._project(np.zeros(domain.shape))
+        self._measures = np.stack([first] * len(rates))
+
+    def round(self, table: Floats) -> Floats:
+        """The measure that is played, after which all learn the losses."""
+        weights = np.exp(-self._choosing * (self._lost - self._lost.min()))
+        played: Floats = np.tensordot(weights / weights.sum(), self._measures, axes=1)
+        self._lost += np.tensordot(self._measures, table, axes=3)
+        masses = np.maximum(self._measures, self._floor)
+        for i, rate in enumerate(self._rates):
+            self._measures[i] = self._project(np.log(masses[i]) - rate * table)
+        return played
 
 
 def _columns(domain: MarkovPolicies, used: Any) -> tuple[Any, Any]:

@@ -131,6 +131,7 @@ def test_a_fresh_process_reports_its_seconds_and_its_output() -> None:
         ("ftpl", "long-run"),
         ("projections", "grid"),
         ("projections", "regularized"),
+        ("projections", "do-reps"),
         ("stationary", "deterministic"),
         ("table", "o-reps"),
         ("table", "fpl-with-start-mass"),

@@ -32,6 +32,7 @@ from amdp.commands.screen import (
 from amdp.errors import InvalidInput
 from amdp.experiments.building import arrange
 from amdp.experiments.settings import GameSettings, LearnerSettings, Named, RunSettings
+from amdp.game.dynamic_regret import INTERVALS, best_sequences, even_edges, interval_costs
 from amdp.game.games import OWN, radius_of, refuse_radius
 from amdp.game.match import Match
 from amdp.game.regret import Regret, log_checkpoints
@@ -100,12 +101,17 @@ def play(
         list[str] | None, typer.Option("--set", help="KEY=VALUE for the learner: see `amdp learners NAME`; repeatable.")
     ] = None,
     world: WorldSettings = None,
+    changes: Annotated[
+        int | None, typer.Option(min=0, help="Also the regret against the best sequence with up to so many changes.")
+    ] = None,
     record: Annotated[Path | None, typer.Option(help="Write JSON lines: the settings, then each round.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Play a learner against an adversary, and measure its regret. Ctrl-C stops and reports the rounds so far.
 
     Example: amdp play river-swim --learner ftpl-shared --episodes 10000 --delay fixed:50 --seed 1
+
+    Example: amdp play tiny do-reps --losses switching --episodes 1000 --changes 8
 
     Example: amdp play gym:FrozenLake-v1 ftpl-adaptive --world map_name=8x8 --world n_steps=50 --episodes 1000
 
@@ -132,6 +138,8 @@ def play(
             game, LearnerSettings(name, parts[0], parts[1], multiplier, chosen, own_code.digest(name)), seed
         )
         match = arrange(asked).require_used()
+        if changes is not None and steps is not None:
+            raise InvalidInput("--changes: sequences of policies are compared with in episodes, not in a stream")
         clock.begin()
         with ExitStack() as stack:
             stream = stack.enter_context(_recording(record, asked, match)) if record else None
@@ -141,7 +149,9 @@ def play(
             at = None if steps is None else log_checkpoints(match.rounds, asked.checkpoints)
             regret = match.measure(rounds, at)
             spent = clock.read()
-    result = _summary(rounds, regret, spent)
+        result = _summary(rounds, regret, spent)
+        if changes is not None and result["rounds"] == match.rounds:
+            result["against_changes"] = _against(match, regret, changes)
     if as_json:
         print_json(result)
     else:
@@ -255,6 +265,14 @@ def _summary(rounds: RecordedRounds, regret: Regret, spent: Spent) -> dict[str, 
     }
 
 
+def _against(match: Match, regret: Regret, changes: int) -> list[float]:
+    """The regret against sequences with at most 0, 1, ... changes, at the edges of equal intervals."""
+    game = match.played
+    edges = even_edges(game.rounds, max(INTERVALS, changes + 1))
+    against: list[float] = (regret.paid[-1] - best_sequences(interval_costs(game, edges))).tolist()
+    return against[: changes + 1]
+
+
 def _show(asked: RunSettings, match: Match, result: dict[str, Any]) -> None:
     screen = Screen()
     facts = Table(show_header=False, title=f"{asked.learner.name} on {asked.game.instance}")
@@ -265,6 +283,11 @@ def _show(asked: RunSettings, match: Match, result: dict[str, Any]) -> None:
         facts.add_row(key, text)
     screen.print(facts)
     screen.print(_curve(result["curve"]))
+    if "against_changes" in result:
+        table = Table("changes of the comparator", "regret", "regret / rounds")
+        for count, against in enumerate(result["against_changes"]):
+            table.add_row(str(count), f"{against:.6g}", f"{against / result['rounds']:.4g}")
+        screen.print(table)
     if result["rounds"] < match.rounds:
         screen.print(f"stopped after {result['rounds']} of {match.rounds} rounds")
 

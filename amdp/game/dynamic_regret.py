@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from amdp.arrays import Floats, one_hot
+from amdp.arrays import Floats, one_hot, require_whole
 from amdp.errors import InvalidInput
 from amdp.game.arenas import Episodic, Evolving
 from amdp.game.blocks import BLOCK, Block, in_blocks
@@ -27,6 +27,7 @@ from amdp.oracles.base import PlanningOracle, Status, bind
 
 MOST_POLICIES = 2**16  # that are enumerated
 MOST_EDGES = 512  # intervals are pairs of them
+INTERVALS = 64  # equal parts of a game at whose edges comparators may change, if nobody says where
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +68,21 @@ def measure_dynamic(
         incurred += float(game.arena.charged(block, game.losses).sum())
     if count != game.rounds:
         raise InvalidInput(f"{count} rounds were played; the comparators play all {game.rounds}")
-    return DynamicRegret(incurred, best_sequences(interval_costs(game, edges, oracle)), best_each_round(game, oracle))
+    return against_sequences(game, incurred, edges, oracle)
+
+
+def against_sequences(
+    game: ArenaGame, paid: float, edges: Sequence[int], oracle: str | PlanningOracle = "dp"
+) -> DynamicRegret:
+    """The dynamic regret of somebody who paid so much in all rounds: nothing else of the play is needed."""
+    return DynamicRegret(paid, best_sequences(interval_costs(game, edges, oracle)), best_each_round(game, oracle))
+
+
+def even_edges(rounds: int, intervals: int = INTERVALS) -> list[int]:
+    """The edges of so many intervals of equal length, up to rounding; at most one for each round."""
+    require_whole("intervals", intervals, 1, MOST_EDGES - 1)
+    edges: list[int] = np.linspace(0, rounds, min(intervals, rounds) + 1).round().astype(np.int64).tolist()
+    return edges
 
 
 def best_sequences(costs: Floats) -> Floats:

@@ -23,6 +23,7 @@ from amdp.errors import InvalidInput
 from amdp.game.arenas import Arena, Continuing, Episodic, Stepwise
 from amdp.game.blocks import Block
 from amdp.game.delays import recorded
+from amdp.game.dynamic_regret import INTERVALS, DynamicRegret, against_sequences, even_edges
 from amdp.game.games import FEEDBACK_NAMES, Game
 from amdp.game.loop import ArenaGame, play_blocks, play_rounds
 from amdp.game.regret import Measurement, Regret, log_checkpoints, measure
@@ -199,6 +200,17 @@ class Run(Regret):
     def parameters(self) -> dict[str, float | int]:
         """Learning rate, trials and exploration that were used."""
         return self.match.parameters
+
+    def dynamic(self, edges: int | Sequence[int] = INTERVALS) -> DynamicRegret:
+        """The regret against sequences of policies, in episodes: `.against[m]` is that with at most `m` changes.
+
+        A comparator may change its policy at edges only: rounds, from 0 to the last one, or so many equal intervals.
+        """
+        played = self.match.played
+        if self.rounds[-1] != played.rounds:
+            raise InvalidInput(f"measured after {self.rounds[-1]} rounds; the comparators play all {played.rounds}")
+        chosen = even_edges(played.rounds, edges) if isinstance(edges, int) else edges
+        return against_sequences(played, float(self.paid[-1]), chosen)
 
     def frame(self) -> Any:
         """The curve as a `pandas.DataFrame`, a row for each checkpoint."""

@@ -1,4 +1,4 @@
-"""Projections and other regularizers: Newton against cvxpy in every form, over kernels, boxes and a loop-free grid."""
+"""Projections, other regularizers, and learners on them: Newton against cvxpy, DO-REPS against PyNOL."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -9,11 +9,15 @@ import numpy as np
 
 import amdp
 from amdp import Kernel, MarkovPolicies, Projector
+from amdp.algorithms.estimators.base import WholeTable
+from amdp.algorithms.estimators.feedback import FullInformation
+from amdp.algorithms.occupancy import moving
+from amdp.algorithms.occupancy.moving import FixedShare
 from amdp.arrays import Floats
-from amdp.model.segments import Shape
+from amdp.model.segments import NOWHERE, Shape
 from amdp.oracles.projection.certificate import box_residual, flow_residual, objective
 from benchmarks import episodes, worlds
-from benchmarks.peers_projections import Configuration, Project, RegularizedWriter
+from benchmarks.peers_projections import Configuration, Ensemble, Project, RegularizedWriter
 from benchmarks.processes import run_fresh
 from benchmarks.results import Row, at_least, faster
 from benchmarks.timing import Call, Effort, side_by_side
@@ -126,6 +130,23 @@ def regularized(effort: Effort) -> Rows:
         yield faster(f"newton, {words}", _sizes(shape), times, "newton", "cvxpy", at_least(50.0), note)
 
 
+def do_reps(effort: Effort) -> Rows:
+    """A round of DO-REPS on that grid, with PyNOL's losses and its six rates: ours mixes, theirs keeps a floor."""
+    domain, rounds = MarkovPolicies(_loop_free_grid(10, 0.9)), 1000
+    rates = [rounds**-0.5 * 2.0**i for i in range(6)]
+    way = Configuration("kl_div", "Clarabel", anew=True, floor=1e-3)
+    peer = Ensemble(way, domain, rates, rounds**-0.5)
+    tables = _changing(domain.shape, 20)
+    shares = tuple(FixedShare(rate, WholeTable(), share=1.0 / (rounds + 1)) for rate in rates)
+    calls: dict[str, Call] = {
+        "do-reps": _rounds(moving.Ensemble(shares, rounds**-0.5), domain, tables),
+        f"PyNOL's way: {way}": _walking(peer.round, tables),
+    }
+    times = side_by_side(calls, effort)
+    ours, theirs = calls
+    yield faster("do-reps, loop-free grid", _sizes(domain.shape), times, ours, theirs, at_least(50.0), "a whole round")
+
+
 CASES: dict[str, Callable[[Effort], Rows]] = {
     "kernels": kernels,
     "boxes": boxes,
@@ -134,6 +155,7 @@ CASES: dict[str, Callable[[Effort], Rows]] = {
     "sparse": sparse,
     "grid": grid,
     "regularized": regularized,
+    "do-reps": do_reps,
     "episodes": episodes.known,
     "episodes-in-blocks": episodes.in_blocks,
     "episodes-unknown": episodes.unknown,
@@ -199,6 +221,27 @@ def _walking(project: Callable[[Floats], object], points: list[Floats]) -> Call:
     """A call that projects the next point each time."""
     path = cycle(chain(points, points[-2:0:-1]))
     return lambda: project(next(path))
+
+
+def _changing(shape: Shape, count: int) -> list[Floats]:
+    """Losses as in PyNOL's experiment: of the two actions of a state one is free; each table comes 50 times."""
+    rng = np.random.default_rng(SEED + 2)
+    free = rng.integers(shape[2], size=(count, *shape[:2]))
+    return [table for table in 1.0 - np.eye(shape[2])[free] for _ in range(50)]
+
+
+def _rounds(player: moving.Ensemble, domain: MarkovPolicies, tables: list[Floats]) -> Call:
+    """A call that plays the next round."""
+    rng = np.random.default_rng(SEED)
+    state, path = player.start(domain, rng), cycle(tables)
+
+    def call() -> object:
+        nonlocal state
+        policy, weights = state.draw(rng), player.weigh(state, NOWHERE, rng)
+        state = player.learn(player.observe(state, NOWHERE), FullInformation.reveal(next(path), NOWHERE, weights))
+        return policy
+
+    return call
 
 
 def _once(project: Project, point: Floats) -> tuple[Floats, float]:

@@ -192,16 +192,21 @@ class WeightedMeasures:
 
 @dataclass(frozen=True)
 class Ensemble:
-    """Exponential weights over learners with full information that share a kernel; `rate` is that of the weights."""
+    """Exponential weights, with the rate `choosing`, over learners with full information that share a kernel."""
 
     members: tuple[FixedShare, ...]
-    rate: float | Rate
+    choosing: float | Rate
     feedback: ClassVar[type[Feedback]] = FullInformation
 
     def __post_init__(self) -> None:
-        as_rate(self.rate)
+        as_rate(self.choosing)
         if not self.members:
             raise InvalidInput("none; give one learner at least", "members")
+
+    @property
+    def rate(self) -> float:
+        """That of its first member, the least of a grid."""
+        return self.members[0].rate
 
     @property
     def projection(self) -> Any:
@@ -210,7 +215,7 @@ class Ensemble:
 
     def start(self, domain: Domain, rng: np.random.Generator) -> WeightedMeasures:
         started = tuple(member.start(domain, rng) for member in self.members)
-        return WeightedMeasures(started, as_rate(self.rate), np.zeros(len(started)))
+        return WeightedMeasures(started, as_rate(self.choosing), np.zeros(len(started)))
 
     def observe(self, distribution: WeightedMeasures, segment: Segment) -> WeightedMeasures:
         return replace(distribution, members=self._each("observe", distribution, segment))
@@ -231,7 +236,7 @@ class Ensemble:
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0, changes: int = 0) -> EnsembleBound | None:
         """What theory allows against the best sequence with so many changes: the best member, and the choice of it."""
-        rate = as_rate(self.rate)
+        rate = as_rate(self.choosing)
         members = [member.bound(domain, rounds, waited, changes) for member in self.members]
         proved = [bound for bound in members if bound is not None]
         if not proved or not isinstance(rate, FixedRate):
