@@ -121,7 +121,11 @@ class RegularizedWriter:
 
 
 class Ensemble:
-    """DO-REPS as PyNOL runs it: for each rate of a grid a projection a round, and exponential weights among them."""
+    """DO-REPS as PyNOL runs it: exponential weights among the rates of a grid, two projections a round for each.
+
+    The first is that of its optimistic form, which projects the measure before it is played: here with a guess of zero,
+    so that it changes nothing but the time. [confirmed: PyNOL's learner/base.py]
+    """
 
     def __init__(self, way: Configuration, domain: MarkovPolicies, rates: Sequence[float], choosing: float) -> None:
         self._project, self._rates, self._choosing = way.bind(domain), np.array(rates), choosing
@@ -131,6 +135,8 @@ class Ensemble:
 
     def round(self, table: Floats) -> Floats:
         """The measure that is played, after which all learn the losses."""
+        for i, measure in enumerate(self._measures):
+            self._measures[i] = self._project(np.log(np.maximum(measure, self._floor)))
         weights = np.exp(-self._choosing * (self._lost - self._lost.min()))
         played: Floats = np.tensordot(weights / weights.sum(), self._measures, axes=1)
         self._lost += np.tensordot(self._measures, table, axes=3)

@@ -139,7 +139,12 @@ class TiltedMeasure:
         if self.stands and self.last is not None:
             return self.last
         tilt = (self.rate.value * self.total).reshape(*self.total.shape, *(1,) * (self.prior.ndim - 3))
-        return self.projector.project(self.prior - tilt, self.last)
+        return self.projector.project(self.prior - tilt, self._near)
+
+    @property
+    def _near(self) -> Projection | None:
+        """Where the projection starts from."""
+        return self.last
 
     @cached_property
     def playing(self) -> PlayedPolicy:

@@ -49,6 +49,12 @@ class SharedMeasure(TiltedMeasure):
     """A measure whose prior is mixed with the first one."""
 
     first: Floats = field(kw_only=True, repr=False)  # logarithms [h, s, a] of the first measure
+    before: Projection | None = field(default=None, kw_only=True, repr=False)  # that of the round before
+
+    @property
+    def _near(self) -> Projection | None:
+        """Losses are often like the last ones, and so are the prices: a Newton step less than from prices of zero."""
+        return self.before or self.last
 
     @property
     def anticipated(self) -> float:
@@ -81,6 +87,7 @@ class GuessedMeasure(SharedMeasure):
 class FixedShare(MirrorDescent):
     """Mirror descent whose prior is mixed with the first measure, with a weight `share` in each round."""
 
+    rate: float
     share: float = 0.0
 
     def __post_init__(self) -> None:
@@ -108,6 +115,7 @@ class FixedShare(MirrorDescent):
     def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
         assert isinstance(distribution, SharedMeasure)
         based = super()._rebased(distribution)
+        based = replace(based, before=distribution.settled)  # type: ignore[call-arg]
         if self.share == 0.0 or based.last is None:
             return based
         mixed = np.logaddexp(based.prior + log(1.0 - self.share), distribution.first + log(self.share))
