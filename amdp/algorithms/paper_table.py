@@ -20,7 +20,7 @@ EPISODES, STREAM = "episodes", "one stream"
 KNOWN, UNKNOWN, REACHABLE = "known", "unknown", "known, every state likely"
 ERGODIC, DETERMINISTIC, COMMUNICATING = "known, ergodic", "known, deterministic", "known, communicating"
 # `feedback`: what a learner sees of the losses.
-FULL, BANDIT, DELAYED = "full", "bandit", "delayed bandit"
+FULL, BANDIT, DELAYED, TOTAL = "full", "bandit", "delayed bandit", "total loss"
 # `method`: the family, as the paper's table names it.
 FTPL, OMD, POLICY = "FTPL", "OMD", "policy optimization"
 # `efficiency`: what a round costs in the worst case.
@@ -82,6 +82,7 @@ class LowerBound:
 _DAI = "Dai, Luo and Chen 2022"
 _CT = "Chandrasekaran and Tewari 2021"
 _ADAPTIVE = "rate: de Rooij, van Erven, Grunwald and Koolen 2014"
+_COHEN = "setting: Cohen, Kaplan, Koren and Mansour 2021"
 _JIN22 = "Jin, Lancewicki, Luo, Mansour and Rosenberg 2022"
 
 # fmt: off
@@ -133,6 +134,14 @@ TABLE = (
         "dynamic programming instead of any oracle: three sweeps of HS^2A", OWN, _ADAPTIVE, printed=False),
     Row("Soft leader, full information", "soft-leader-full", EPISODES, KNOWN, FULL, "H^(3/2) sqrt(K)", 1 / 2, OMD,
         POLYNOMIAL, "dynamic programming instead of any oracle: three sweeps of HS^2A", OWN, _ADAPTIVE, printed=False),
+    Row("O-REPS, total losses", "o-reps-aggregate", EPISODES, KNOWN, TOTAL, "H^2 sqrt(SAK)", 1 / 2, OMD, POLYNOMIAL,
+        "a projection", OWN, _COHEN, printed=False),
+    Row("Soft leader, total losses", "soft-leader-aggregate", EPISODES, KNOWN, TOTAL, "H^(5/2) sqrt(SAK)", 1 / 2, OMD,
+        POLYNOMIAL, "three sweeps of HS^2A", OWN, _COHEN, printed=False),
+    Row("FTPL, total losses", "ftpl-aggregate", EPISODES, KNOWN, TOTAL, "H^(5/2) sqrt(SAK)", 1 / 2, FTPL, POLYNOMIAL,
+        "H sqrt(SAK/H) plans, and about HSA", OWN, _COHEN, printed=False),
+    Row("DO-REPS", "do-reps", EPISODES, KNOWN, FULL, "H sqrt(K)", 1 / 2, OMD, POLYNOMIAL,
+        "about log2(K)/2 projections", VARIANT, "Zhao, Li and Zhou 2022", printed=False),
     Row("FPL", "fpl", EPISODES, KNOWN, FULL, "H^2 sqrt(K)", 1 / 2, FTPL, POLYNOMIAL, "one plan of HS^2A", SOURCE,
         "Wang and Dong 2020", printed=False),
     Row("FPOP", "fpl", EPISODES, UNKNOWN, FULL, "H^2 S sqrt(AK)", 1 / 2, FTPL, POLYNOMIAL, "one extended plan", VARIANT,

@@ -8,7 +8,10 @@ from amdp.algorithms.paper_table import TABLE, Row
 from amdp.experiments.ladders import UNKNOWN, Ladder
 
 LENGTHS = (1_000, 10_000, 30_000, 100_000)  # episodes, or steps of a stream
-SHORTER = {"ftpl-infinite-renewed": (300, 1_000, 3_000, 10_000)}  # 3SA trials a step, each followed through an epoch
+SHORTER = {
+    "ftpl-infinite-renewed": (300, 1_000, 3_000, 10_000),  # 3SA trials a step, each followed through an epoch
+    "ftpl-aggregate": (300, 1_000, 3_000, 10_000),  # sqrt(HSAK) leaders a round
+}
 QUICK_EPISODES = (125, 250, 500, 1_000)
 QUICK_STEPS = (250, 500, 1_000, 2_000)
 DELAY = "fixed:20"
