@@ -57,11 +57,11 @@ def test_a_prior_is_the_mean_of_the_last_measure_and_the_first_and_an_occupancy_
         state = player.learn(state, told(table))  # type: ignore[assignment]
 
 
-def test_without_a_share_it_is_mirror_descent_to_the_bit() -> None:
+def test_without_a_share_it_is_mirror_descent() -> None:
     plain, shared = MirrorDescent(0.3, WholeTable()), FixedShare(0.3, WholeTable())
     states = [player.start(WORLD.domain, RNG) for player in (plain, shared)]
     for table in tables(6):
-        assert np.array_equal(states[0].draw(RNG), states[1].draw(RNG))
+        assert_allclose(states[0].draw(RNG), states[1].draw(RNG), atol=1e-9)  # they start Newton from other prices
         states = [
             player.learn(player.observe(state, NOWHERE), told(table))
             for player, state in zip((plain, shared), states, strict=True)

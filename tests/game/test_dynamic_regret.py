@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from worlds import all_policies, plain_values, random_rows, seeds
 
+import amdp
 from amdp import InvalidInput, Kernel, MarkovPolicies
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.arrays import Floats
 from amdp.game.arenas import Episodic, Evolving, Stepwise
-from amdp.game.dynamic_regret import best_each_round, best_sequences, interval_costs, measure_dynamic
+from amdp.game.dynamic_regret import best_each_round, best_sequences, even_edges, interval_costs, measure_dynamic
 from amdp.game.loop import ArenaGame, play_rounds
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
@@ -58,6 +59,24 @@ def test_an_interval_costs_what_its_best_policy_pays(kernels: int) -> None:
     for (i, first), (j, last) in combinations(enumerate(EDGES), 2):
         assert_allclose(found[i, j], costs[:, first:last].sum(axis=1).min())
     assert np.isinf(found[np.tril_indices(len(EDGES))]).all()
+
+
+def test_a_run_has_the_dynamic_regret_that_measuring_its_rounds_gives() -> None:
+    run = amdp.play(amdp.Game("tiny", {"name": "switching", "every": 10}, 60), "o-reps-full")
+    match, edges = run.match, [0, 10, 30, 60]
+    measured = measure_dynamic(match.played, match.play(run.seed), edges)
+    found = run.dynamic(edges)
+    assert_allclose(found.against, measured.against)
+    assert_allclose(found.dynamic, measured.dynamic)
+    assert_allclose(found.static, run.regret[-1])
+    assert_allclose(run.dynamic(3).against, run.dynamic([0, 20, 40, 60]).against)
+
+
+def test_edges_are_even_and_no_more_than_the_rounds() -> None:
+    assert even_edges(10, 3) == [0, 3, 7, 10]
+    assert even_edges(3, 64) == [0, 1, 2, 3]
+    with pytest.raises(InvalidInput, match="intervals"):
+        even_edges(10, 0)
 
 
 @pytest.mark.parametrize("kernels", [1, 3])

@@ -139,7 +139,7 @@ class TiltedMeasure:
         if self.stands and self.last is not None:
             return self.last
         tilt = (self.rate.value * self.total).reshape(*self.total.shape, *(1,) * (self.prior.ndim - 3))
-        return self.projector.project(self.prior - tilt, self._near)
+        return self.projector.project(_lowered(self.prior - tilt), self._near)
 
     @property
     def _near(self) -> Projection | None:
@@ -463,6 +463,20 @@ def _from_arrays(before: TiltedMeasure, rate: Rate, measure: Tilted) -> TiltedMe
     last, stands = Projection(*found, Status.OPTIMAL, Report(before.projector.name)), bool(measure.stands[0])
     useful = last if stands or measure.warm[0] else None
     return TiltedMeasure(before.projector, rate, prior, measure.total.copy(), before.gathered, useful, stands)
+
+
+def _lowered(log_point: Floats) -> Floats:
+    """The same point, each step of which is divided by its largest weight where that is above 1.
+
+    The mass of a step is 1, so that the nearest measure stays the same. Estimates that are negative would otherwise
+    lead to weights beyond what floating point holds.
+    """
+    top = log_point.max()
+    if not 0.0 < top < np.inf:
+        return log_point
+    tops = log_point.reshape(len(log_point), -1).max(axis=1)
+    lowered: Floats = log_point - np.maximum(0.0, tops).reshape(-1, *(1,) * (log_point.ndim - 1))
+    return lowered
 
 
 def entropy(projection: Projection) -> float:

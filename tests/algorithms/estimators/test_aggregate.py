@@ -1,6 +1,7 @@
 """Estimates from total losses: their means and second moments by enumeration, and what goes wrong without each part."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -296,6 +297,16 @@ def test_bounds_are_stated_where_no_estimate_is_too_negative_and_hold() -> None:
     soft = SoftLeader(1e-3, AggregateWeighting())
     assert soft.bound(game.domain, 2000) is not None
     assert SoftLeader(1.0, AggregateWeighting()).bound(game.domain, 2000) is None
+
+
+def test_estimates_far_below_zero_are_projected() -> None:
+    """In states that are seldom visited: `exp(-rate * estimate)` alone would be infinite."""
+    domain = amdp.instances.build("river-swim").domain
+    player, total = MirrorDescent(1.0, AggregateWeighting()), np.zeros(domain.shape)
+    total[3, 2] = -2000.0, -1999.0
+    tilted = replace(player.start(domain, NO_LUCK), total=total)
+    flat = replace(tilted, total=total + 2000.0 * (np.arange(domain.shape[0]) == 3)[:, None, None])
+    assert_allclose(tilted.occupancy, flat.occupancy, atol=1e-9)  # a constant for a step moves no measure
 
 
 def test_the_game_may_ask_for_totals() -> None:
