@@ -130,14 +130,16 @@ def test_a_wide_figure_of_regret_has_an_axis_of_shares(beside: Contest) -> None:
     assert not narrow.axes[0].child_axes
 
 
-def test_every_game_has_a_baseline_also_where_all_losses_are_told() -> None:
+def test_every_game_has_a_baseline_also_where_all_losses_are_told_or_their_sum() -> None:
     spec = Spec.parse(
         f'{GAME}[[games]]\nlabel = "told"\ninstance = "tiny"\nepisodes = 9\nfeedback = "full"\n'
+        '[[games]]\nlabel = "sum"\ninstance = "tiny"\nepisodes = 9\nfeedback = "aggregate"\n'
         '[[games]]\nlabel = "stream"\ninstance = { name = "random-parked", n_states = 2, n_actions = 2 }\nsteps = 30\n'
         '[[games]]\nlabel = "unknown"\ninstance = "tiny"\nepisodes = 9\nunknown = true\n'
         '[[learners]]\nname = "fpl"\n[[learners]]\nname = "hedge-infinite"\n'
+        '[[learners]]\nname = "o-reps-aggregate"\n'
     )
-    assert spec.baselines == ("g", "told", "stream", "unknown")
+    assert spec.baselines == ("g", "told", "sum", "stream", "unknown")
     baselines = [one for one in spec.first() if one.role is Role.BASELINE]
     records = {one.game: execute(one.settings) for one in baselines}
     assert not [record.failure for record in records.values() if record.failure]
