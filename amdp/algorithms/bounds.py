@@ -328,6 +328,19 @@ def policy_importance(shape: Shape, rounds: int, rate: float, least: float, expl
     return Bound(exact.penalty, rate * rounds * second_moments / 2.0, exact.bias)
 
 
+def policy_aggregate(shape: Shape, rounds: int, rate: float, least: float, exploration: float = 0.0) -> Bound | None:
+    """`H ln A / rate + rate H^3 AK / (2 alpha) + exploration K sum_n n` [derived]; None if `alpha = least` is 0.
+
+    Total losses. Scores are `L / q` at the pairs met, up to what is the same for all actions of a state, so that
+    `E <pi_k, scores^2> <= H^2 A / q_k(h, s)`.
+    """
+    if least == 0.0:
+        return None
+    steps, _, actions = shape
+    exact = policy_full(shape, rounds, rate, exploration)
+    return Bound(exact.penalty, rate * steps**3 * actions * rounds / (2.0 * least), exact.bias)
+
+
 # --- orders of growth: no constants, no logarithms --------------------------------------------------------------------
 
 

@@ -140,6 +140,8 @@ TABLE = (
         POLYNOMIAL, "three sweeps of HS^2A", OWN, _COHEN, printed=False),
     Row("FTPL, total losses", "ftpl-aggregate", EPISODES, KNOWN, TOTAL, "H^(5/2) sqrt(SAK)", 1 / 2, FTPL, POLYNOMIAL,
         "H sqrt(SAK/H) plans, and about HSA", OWN, _COHEN, printed=False),
+    Row("O-SSP, total losses", "o-ssp-aggregate", EPISODES, REACHABLE, TOTAL, "H^2 sqrt(AK / alpha)", 1 / 2, POLICY,
+        POLYNOMIAL, "HS^2A", OWN, _COHEN, printed=False),
     Row("DO-REPS", "do-reps", EPISODES, KNOWN, FULL, "H sqrt(K)", 1 / 2, OMD, POLYNOMIAL,
         "about log2(K)/2 projections", VARIANT, "Zhao, Li and Zhou 2022", printed=False),
     Row("FPL", "fpl", EPISODES, KNOWN, FULL, "H^2 sqrt(K)", 1 / 2, FTPL, POLYNOMIAL, "one plan of HS^2A", SOURCE,

@@ -112,14 +112,13 @@ class FixedShare(MirrorDescent):
             return None
         return bounds.fixed_share(domain.shape, rounds, rate.value, self.share, changes)
 
-    def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
+    def _rebased(self, distribution: TiltedMeasure) -> dict[str, Any]:
         assert isinstance(distribution, SharedMeasure)
-        based = super()._rebased(distribution)
-        based = replace(based, before=distribution.settled)  # type: ignore[call-arg]
-        if self.share == 0.0 or based.last is None:
+        based = {**super()._rebased(distribution), "before": distribution.settled}
+        if self.share == 0.0:
             return based
-        mixed = np.logaddexp(based.prior + log(1.0 - self.share), distribution.first + log(self.share))
-        return replace(based, prior=mixed, last=replace(based.last, log_measure=mixed))
+        mixed = np.logaddexp(based["prior"] + log(1.0 - self.share), distribution.first + log(self.share))
+        return {**based, "prior": mixed, "last": replace(based["last"], log_measure=mixed)}
 
 
 @dataclass(frozen=True)

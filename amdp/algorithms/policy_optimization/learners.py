@@ -29,6 +29,7 @@ from amdp.algorithms.blocks import (
     waiting,
 )
 from amdp.algorithms.bounds import Bound
+from amdp.algorithms.estimators.aggregate import AggregateWeighting
 from amdp.algorithms.estimators.base import Estimator, WholeTable, added, learned
 from amdp.algorithms.estimators.feedback import Bandit, Feedback, Weights
 from amdp.algorithms.estimators.importance_weighting import (
@@ -108,6 +109,23 @@ class Evaluation:
 
     def scores(self, estimate: Floats, kept: Floats, dynamics: Dynamics) -> Floats:
         return costs_to_go(dynamics, kept, estimate)
+
+
+@dataclass(frozen=True)
+class Totals:
+    """The estimate of an advantage, from total losses, is a score already: nothing is left to evaluate.
+
+    Weights over the actions of one state do not see what is the same for all of them. So the scores are as good as
+    `L 1[s_h = s, a_h = a] / q(h, s, a) >= 0`, the estimates of Lancewicki and Mansour (2025) [from memory].
+    """
+
+    estimator: AggregateWeighting = field(default_factory=AggregateWeighting)
+
+    def keep(self, played: PlayedPolicy) -> Floats:
+        return np.empty(0)
+
+    def scores(self, estimate: Floats, kept: Floats, dynamics: Dynamics) -> Floats:
+        return estimate
 
 
 @dataclass(frozen=True)
@@ -305,6 +323,9 @@ class PolicyOptimization:
         """What theory allows after `rounds`; None where no explicit one is known: boxes, bonuses, O-SSP with delays."""
         if not isinstance(domain, MarkovPolicies) or not isinstance(domain.dynamics, SingleKernel):
             return None
+        if isinstance(self.critic, Totals) and not waited:
+            least = least_visited(domain.dynamics, domain.initial).chance
+            return bounds.policy_aggregate(domain.shape, rounds, self.rate, least, self.exploration)
         if not isinstance(self.critic, Evaluation):
             return None
         rate = as_rate(self.rate)

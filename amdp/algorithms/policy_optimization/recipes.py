@@ -10,7 +10,7 @@ from amdp.algorithms.bounds import MOST_EXPLORATION, require_delay, require_roun
 from amdp.algorithms.estimators.base import WholeTable
 from amdp.algorithms.estimators.importance_weighting import ImplicitExploration, ImportanceWeighting
 from amdp.algorithms.occupancy.measures import when_doubled
-from amdp.algorithms.policy_optimization.learners import DilatedBonus, Evaluation, PolicyOptimization, compiled
+from amdp.algorithms.policy_optimization.learners import DilatedBonus, Evaluation, PolicyOptimization, Totals, compiled
 from amdp.algorithms.rates import RootRate
 from amdp.algorithms.task import Task
 from amdp.errors import InvalidInput
@@ -92,6 +92,17 @@ def o_ssp(task: Task, *, rate: float | None = None, exploration: float | None = 
     theory = min(wanted, MOST_EXPLORATION * least / (steps * actions))
     share = task.setting("exploration", exploration, min(MOST_EXPLORATION, theory * steps * actions / least))
     return PolicyOptimization(task.rate(rate, theory), Evaluation(ImportanceWeighting()), exploration=share)
+
+
+def o_ssp_aggregate(task: Task, *, rate: float | None = None) -> PolicyOptimization:
+    """Policy optimization over a kernel, told only the total loss of an episode; tuned without delay.
+
+    Rate `sqrt(2 alpha ln A / (H^2 AK))`, regret `sqrt(2 H^4 AK ln A / alpha)` [derived], with `alpha` as for `o-ssp`;
+    where it is 0, the learner is refused.
+    """
+    (steps, _, actions), least = _episodes(task), _sure_visits(task)
+    theory = sqrt(2.0 * least * log(actions) / (steps**2 * actions * task.rounds))
+    return PolicyOptimization(task.rate(rate, theory), Totals())
 
 
 def _episodes(task: Task) -> Shape:

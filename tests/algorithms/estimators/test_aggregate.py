@@ -19,6 +19,7 @@ from amdp.algorithms.ftpl.perturbed_leader import PerturbedLeader
 from amdp.algorithms.hedge import Hedge, Mixture, list_policies
 from amdp.algorithms.named import learner
 from amdp.algorithms.occupancy.measures import MirrorDescent, PlayedPolicy
+from amdp.algorithms.policy_optimization.learners import PolicyOptimization, Totals
 from amdp.algorithms.soft_leader import SoftLeader
 from amdp.arrays import Floats, Policies
 from amdp.errors import InvalidInput
@@ -252,7 +253,7 @@ def test_counts_need_a_kernel_and_a_trial() -> None:
 
 # --- learners -------------------------------------------------------------------------------------------------------
 
-NAMES = ("o-reps-aggregate", "soft-leader-aggregate", "ftpl-aggregate")
+NAMES = ("o-reps-aggregate", "soft-leader-aggregate", "ftpl-aggregate", "o-ssp-aggregate")
 
 
 def tempting() -> Instance:
@@ -297,6 +298,17 @@ def test_bounds_are_stated_where_no_estimate_is_too_negative_and_hold() -> None:
     soft = SoftLeader(1e-3, AggregateWeighting())
     assert soft.bound(game.domain, 2000) is not None
     assert SoftLeader(1.0, AggregateWeighting()).bound(game.domain, 2000) is None
+
+
+def test_policy_optimization_has_a_bound_without_a_condition_on_the_rate_and_does_not_see_the_baseline() -> None:
+    game = amdp.Game("tiny", "bernoulli", 500)
+    run = amdp.play(game, "o-ssp-aggregate", multiplier=4.0)
+    assert run.bound is not None
+    assert run.regret[-1] < run.bound
+    plain = PolicyOptimization(run.match.learner.rate, Totals(WithoutBaseline()))  # type: ignore[attr-defined]
+    assert_allclose(amdp.play(game, plain).regret, run.regret, rtol=1e-6)
+    with pytest.raises(InvalidInput, match="is never at"):
+        amdp.play(amdp.Game("grid", rounds=5), "o-ssp-aggregate")
 
 
 def test_estimates_far_below_zero_are_projected() -> None:
