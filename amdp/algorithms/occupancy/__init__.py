@@ -1,1 +1,1 @@
-"""Learners over occupancy measures: mirror descent, the regularized leader, and recipes by name."""
+"""Learners over occupancy measures: mirror descent, the regularized leader, losses that move, and recipes by name."""
