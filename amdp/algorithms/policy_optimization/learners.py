@@ -323,12 +323,12 @@ class PolicyOptimization:
         """What theory allows after `rounds`; None where no explicit one is known: boxes, bonuses, O-SSP with delays."""
         if not isinstance(domain, MarkovPolicies) or not isinstance(domain.dynamics, SingleKernel):
             return None
-        if isinstance(self.critic, Totals) and not waited:
+        rate = as_rate(self.rate)
+        if isinstance(self.critic, Totals) and isinstance(rate, FixedRate) and not waited:
             least = least_visited(domain.dynamics, domain.initial).chance
-            return bounds.policy_aggregate(domain.shape, rounds, self.rate, least, self.exploration)
+            return bounds.policy_aggregate(domain.shape, rounds, rate.value, least, self.exploration)
         if not isinstance(self.critic, Evaluation):
             return None
-        rate = as_rate(self.rate)
         if not isinstance(rate, FixedRate):
             falls = isinstance(rate, RootRate) and isinstance(self.estimator, WholeTable) and not waited
             scale = rate.value  # before the first round
