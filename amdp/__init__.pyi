@@ -30,8 +30,10 @@ from amdp.game.match import Run as Run
 from amdp.game.match import play as play
 from amdp.game.match import rounds as rounds
 from amdp.game.match import settings as settings
+from amdp.model.budgets import Budgets as Budgets
 from amdp.model.confidence import BernsteinBox as BernsteinBox
 from amdp.model.confidence import Radius as Radius
+from amdp.model.domains import BudgetedPolicies as BudgetedPolicies
 from amdp.model.domains import MarkovPolicies as MarkovPolicies
 from amdp.model.domains import StationaryPolicies as StationaryPolicies
 from amdp.model.dynamics import Dynamics as Dynamics

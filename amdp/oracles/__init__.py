@@ -1,8 +1,9 @@
 """Oracles: who answers "which policy is cheapest for these costs?" and "which occupancy measure is nearest to this?".
 
 The rooms: `markov` plans over policies that choose by step (backward induction, linear programs in HiGHS, PuLP and
-cvxpy, enumeration), `stationary` over policies that choose by state alone (branch and bound, cycles, local search,
-enumeration, mixed-integer programs, `auto`), `projection` projects onto occupancy measures in relative entropy.
+cvxpy, enumeration; `lagrangian` within budgets), `stationary` over policies that choose by state alone (branch and
+bound, cycles, local search, enumeration, mixed-integer programs, `auto`), `projection` projects onto occupancy measures
+in relative entropy.
 
 A new planning oracle is a frozen dataclass of settings, in the room of its policies, with
 
@@ -15,8 +16,9 @@ and its planner, a subclass of `base.Planner`, has
     minimize(costs) -> Plans                      the cheapest policy for each of `costs` `[n, h, s, a]`
 
 where the objective of a plan is the value of its policy, and no policy costs less than its bound. Most oracles write
-less: a `solving.Solver` that returns the mass of its optimum (`solving.SolverPlanner` scales, checks and evaluates), or
-over stationary policies a `stationary.search.Search` (`stationary.planning.StationaryPlanner` does the same).
-`checked.Checked` holds an oracle against backward induction. A projection oracle has the same three members with
-`base.Projector` in `projection`. An entry point in the group `amdp.oracles` or `amdp.projections` gives it a name.
+less: a `solving.Solver` that returns the mass of its optimum (`solving.solver_planner` scales, checks and evaluates),
+or over stationary policies a `stationary.search.Search` (`stationary.planning.StationaryPlanner` does the same). Plans
+within budgets are those of `budgets`, and may be randomized. `checked.Checked` holds an oracle against backward
+induction. A projection oracle has the same three members with `base.Projector` in `projection`. An entry point in the
+group `amdp.oracles` or `amdp.projections` gives it a name.
 """

@@ -214,12 +214,10 @@ class MirrorDescent(MeasureLearner):
 
     def _rebased(self, distribution: TiltedMeasure) -> TiltedMeasure:
         played = distribution.projection
-        # The next prior is this measure, which is nearest to itself at prices of zero.
-        itself = replace(played, prices=np.zeros_like(played.prices), objective=0.0, gap=0.0)
         # Mass that is there is at least exp(FAINTEST); where none can be, none is.
         log_measure = played.log_measure
         prior = np.where(np.isneginf(log_measure), -np.inf, np.maximum(log_measure, FAINTEST))
-        return replace(distribution, prior=prior, total=np.zeros_like(distribution.total), last=itself)
+        return replace(distribution, prior=prior, total=np.zeros_like(distribution.total), last=played.as_prior())
 
 
 class RegularizedLeader(MeasureLearner):

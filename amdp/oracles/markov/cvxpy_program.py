@@ -8,11 +8,11 @@ import numpy as np
 
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
-from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.domains import BudgetedPolicies, Domain, EpisodeDomain
 from amdp.oracles.base import Planner, Status
 from amdp.oracles.highs import ACCURACY
 from amdp.oracles.polytope import has_polytope, program
-from amdp.oracles.solving import Answer, SolverPlanner, require_limits
+from amdp.oracles.solving import Answer, require_limits, solver_planner
 
 # How each solver spells a time limit and the accuracy that a certificate of 1e-9 asks for.
 _SPELLING: dict[str, tuple[str, dict[str, Any]]] = {
@@ -37,11 +37,12 @@ class CvxpyProgram:
             raise InvalidInput(f"{self.solver!r}; cvxpy is asked for one of {', '.join(_SPELLING)}", "solver")
 
     def bind(self, domain: Domain) -> Planner:
-        return SolverPlanner(self, domain, lambda accepted: _Cvxpy(accepted, self), self.gap)
+        return solver_planner(self, domain, lambda accepted: _Cvxpy(accepted, self), self.gap)
 
 
 class _Cvxpy:
-    def __init__(self, domain: MarkovPolicies, settings: CvxpyProgram) -> None:
+    def __init__(self, domain: EpisodeDomain, settings: CvxpyProgram) -> None:
+        self._domain = domain
         self._settings = settings
         self._rows = program(domain)
         self.restart()
@@ -71,7 +72,13 @@ class _Cvxpy:
         if status is Status.FAILED or self._x.value is None:
             return Answer(None, status, note=stopped)
         mass = self._x.value[: self._rows.n_pairs].reshape(self._rows.shape)
-        return Answer(mass, status, self._program.iterations, "" if status is Status.OPTIMAL else stopped)
+        note = "" if status is Status.OPTIMAL else stopped
+        return Answer(mass, status, self._program.iterations, note, self._budget_prices())
+
+    def _budget_prices(self) -> Floats | None:
+        if not isinstance(self._domain, BudgetedPolicies):
+            return None
+        return self._program.budget_prices(self._domain.budgets)
 
 
 # Inaccurate answers may be good ones: the sweep that follows decides.

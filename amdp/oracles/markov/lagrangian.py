@@ -1,0 +1,170 @@
+"""Backward induction at prices of the budgets: exact, and the answer mixes a few deterministic policies.
+
+At prices `y >= 0` backward induction finds the cheapest policy for `c + y usage`; its cost, less `<y, limits>`, bounds
+that of every policy within the budgets. The policies found so far are columns of a small linear program: the cheapest
+mixture that keeps the budgets. Its multipliers are the next prices, and when no policy is cheaper at these than those
+of the mixture, the mixture is optimal (Dantzig and Wolfe 1960). There are finitely many policies, so it ends.
+
+With one budget the small program has two columns, a policy above the limit and one that keeps it, and is solved by
+hand: the price is that at which both cost the same. Then a whole batch of costs is swept at once.
+"""
+
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Any, ClassVar
+
+import highspy
+import numpy as np
+import scipy
+
+from amdp.arrays import Bools, Costs, Floats, Occupancy, one_hot
+from amdp.model.domains import BudgetedPolicies, Domain
+from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
+from amdp.oracles.budgets import easiest, judged
+from amdp.oracles.highs import ACCURACY, linear_model, run
+from amdp.oracles.sizes import ROUNDING, power_of_two_above
+from amdp.oracles.solving import planned, require_limits
+
+
+@dataclass(frozen=True)
+class Lagrangian:
+    """Minimize over policies within budgets by backward induction at prices of the budgets."""
+
+    gap: float = 1e-9  # that counts as optimal, relative to what the policy pays, signs aside, and the priced limits
+    iterations: int = 1000  # the most sweeps for one cost array; with a gap that is left the plan is feasible
+    requires: ClassVar[tuple[str, ...]] = ("highspy",)
+
+    def __post_init__(self) -> None:
+        require_limits(self)
+
+    def supports(self, domain: Domain) -> bool:
+        return isinstance(domain, BudgetedPolicies)
+
+    def bind(self, domain: Domain) -> Planner:
+        return _Pricing(self, domain)
+
+
+class _Pricing(Planner):
+    oracle: Lagrangian
+    domain: BudgetedPolicies
+
+    def __init__(self, oracle: PlanningOracle, domain: Domain) -> None:
+        super().__init__(oracle, domain)
+        assert isinstance(domain, BudgetedPolicies)
+        self._spare = easiest(domain)
+
+    def minimize(self, costs: Costs) -> Plans:
+        began = perf_counter()
+        checked = self.checked(costs)
+        if len(self.domain.budgets) == 1:
+            measures, prices, sweeps = self._with_one_budget(checked)
+        else:
+            found = [self._with_several(cost) for cost in checked]
+            measures, prices = (np.stack([each[part] for each in found]) for part in (0, 1))
+            sweeps = sum(each[2] for each in found)
+        answer = judged(self.domain, checked, measures, prices, self._spare)
+        statuses = [Status.OPTIMAL if proved else Status.FEASIBLE for proved in answer.proved(self.oracle.gap)]
+        report = Report(self.name, perf_counter() - began, iterations=sweeps)
+        return planned(self.domain, checked, [answer], statuses, report)
+
+    def _cheapest(self, costs: Costs, prices: Floats) -> tuple[Floats, Occupancy]:
+        """The least costs `[n]` at prices `[n, i]`, with what is used paid, and the measures of the policies."""
+        swept = self.domain.dynamics.cheapest(self.domain.budgets.priced(costs, prices))
+        policies = one_hot(swept.actions, self.domain.shape[2])
+        return swept.values[:, 0, self.domain.initial], self.domain.dynamics.occupancy(policies, self.domain.initial)
+
+    def _with_one_budget(self, costs: Costs) -> tuple[Occupancy, Floats, int]:
+        """Measures `[n, h, s, a]`, prices `[n, 1]`, and the number of sweeps, in which all that is open takes part."""
+        prices = np.zeros((len(costs), 1))
+        _, first = self._cheapest(costs, prices)
+        over = _Columns.of(self.domain, costs, first)
+        under = _Columns.of(self.domain, costs, np.broadcast_to(self._spare, costs.shape).copy())
+        is_open, limit, sweeps = over.use > self.domain.budgets.limits[0], self.domain.budgets.limits[0], 1
+        mixed = is_open.copy()
+        while is_open.any() and sweeps < self.oracle.iterations:
+            prices[is_open, 0] = np.maximum(0.0, (under.cost - over.cost) / (over.use - under.use))[is_open]
+            least, measures = self._cheapest(costs[is_open], prices[is_open])
+            new = _Columns.of(self.domain, costs[is_open], measures)
+            # Of the line through both ends nothing is gained by less than the rounding of its numbers.
+            line = (over.cost + prices[:, 0] * over.use)[is_open]
+            gains = line - least > ROUNDING * (over.size + prices[:, 0] * np.abs(over.use))[is_open]
+            place = np.flatnonzero(is_open)
+            over.put(place[gains & (new.use > limit)], new, gains & (new.use > limit))
+            under.put(place[gains & (new.use <= limit)], new, gains & (new.use <= limit))
+            is_open[place[~gains]] = False
+            sweeps += 1
+        share = np.where(mixed, (limit - under.use) / np.where(mixed, over.use - under.use, 1.0), 1.0)
+        share = np.clip(share, 0.0, 1.0)[:, None, None, None]
+        return share * over.measures + (1.0 - share) * under.measures, prices, sweeps
+
+    def _with_several(self, cost: Floats) -> tuple[Occupancy, Floats, int]:
+        """A measure `[h, s, a]`, prices `[i]`, and the number of sweeps, for one cost array."""
+        unit = power_of_two_above(float(np.abs(cost).max()))
+        scaled = cost / unit
+        columns = [self._spare]
+        master = _Master(self.domain, float((self._spare * scaled).sum()), self._spare)
+        prices, common, sweeps = np.zeros(len(self.domain.budgets)), np.inf, 0  # common: of the mixture, at the prices
+        while sweeps < self.oracle.iterations:
+            least, measures = self._cheapest(scaled[None], prices[None])
+            sweeps += 1
+            size = float((measures[0] * np.abs(scaled)).sum() + prices @ np.abs(self.domain.budgets.limits))
+            if common - least[0] <= ROUNDING * size:
+                break
+            columns.append(measures[0])
+            master.add(float((measures[0] * scaled).sum()), measures[0])
+            prices, common = master.solve()
+        return np.tensordot(master.weights, np.stack(columns), axes=1), unit * prices, sweeps
+
+
+@dataclass(eq=False)
+class _Columns:
+    """A policy for each cost array of a batch: its measure, its cost, that without signs, and its use of the budget."""
+
+    measures: Occupancy  # [n, h, s, a]
+    cost: Floats  # [n]
+    size: Floats  # [n]
+    use: Floats  # [n]
+
+    @classmethod
+    def of(cls, domain: BudgetedPolicies, costs: Costs, measures: Occupancy) -> "_Columns":
+        paid = (measures * costs).sum(axis=(1, 2, 3))
+        return cls(
+            measures, paid, (measures * np.abs(costs)).sum(axis=(1, 2, 3)), domain.budgets.use(measures)[:, 0].copy()
+        )
+
+    def put(self, place: Any, other: "_Columns", chosen: Bools) -> None:
+        """Take over the chosen rows of another batch at the given places."""
+        for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True):
+            mine[place] = theirs[chosen]
+
+
+class _Master:
+    """The cheapest mixture of columns that keeps the budgets; the last row says that their weights sum to 1."""
+
+    def __init__(self, domain: BudgetedPolicies, cost: float, measure: Occupancy) -> None:
+        self._budgets = domain.budgets
+        self._highs = highspy.Highs()
+        for option, value in (ACCURACY | {"output_flag": False, "threads": 1}).items():
+            self._highs.setOptionValue(option, value)
+        limits = self._budgets.limits / self._budgets.sizes
+        lower, upper = np.append(np.full(len(limits), -highspy.kHighsInf), 1.0), np.append(limits, 1.0)
+        first = scipy.sparse.csc_array(self._column(measure)[:, None])
+        self._highs.passModel(linear_model(first, np.array([cost]), lower, upper))
+        self.weights = np.ones(1)
+
+    def add(self, cost: float, measure: Occupancy) -> None:
+        """One more column."""
+        column = self._column(measure)
+        rows = np.arange(len(column), dtype=np.int32)
+        self._highs.addCol(cost, 0.0, highspy.kHighsInf, len(rows), rows, column)
+
+    def solve(self) -> tuple[Floats, float]:
+        """Prices of the budgets, and what each column of the mixture costs at these; the mixture is in `weights`."""
+        run(self._highs, 1)
+        solution = self._highs.getSolution()
+        self.weights = np.maximum(0.0, np.array(solution.col_value))
+        multipliers = np.array(solution.row_dual)
+        return np.maximum(0.0, -multipliers[:-1]) / self._budgets.sizes, float(multipliers[-1])
+
+    def _column(self, measure: Occupancy) -> Floats:
+        return np.append(self._budgets.use(measure[None])[0] / self._budgets.sizes, 1.0)
