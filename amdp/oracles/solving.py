@@ -202,7 +202,7 @@ def planned(
     failed = np.array([status is Status.FAILED for status in statuses])
     return BudgetedPlans(
         np.where(failed, np.inf, columns["objective"]),
-        np.where(failed, -np.inf, columns["bound"]),
+        np.where(failed, -np.inf, np.minimum(columns["bound"], columns["objective"])),  # below it by rounding at most
         worst(statuses),
         values(domain.dynamics, columns["policies"], costs),
         report,
