@@ -164,8 +164,8 @@ def _show(world: str, answer: dict[str, Any], plan: Plan) -> None:
     stationary = plan.policy.ndim == 2
     screen.print("action at each state" if stationary else "action at each step (row) and state (column)")
     screen.print(_policy(plan))
-    if isinstance(plan, BudgetedPlan) and _mixed(plan.policy).any():
-        screen.print("(a dot: an action is drawn there, with chances that --json gives)")
+    if drawn := int(_mixed(plan.policy).sum()):
+        screen.print(f"(a dot: actions are drawn, at {drawn} of all places; --json gives their chances)")
     steps, states = (1, *plan.policy.shape[:-1])[-2:]
     if max(steps, states) > MAX_SHOWN:
         screen.print(f"({_first(steps)} steps and {_first(states)} states; --json gives all)")

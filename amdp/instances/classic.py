@@ -210,7 +210,7 @@ def maintenance(
     it by a new one. A step costs the share of the output that is lost: `s / (n_levels - 1)` at wear `s`, and for a
     service `service_cost` more, at most 1; a replacement costs 1, for nothing is made.
 
-    The budget: a service takes an hour of the crew, a replacement three, and an episode may take `hours` in expectation.
+    The budget: a service takes an hour of the crew, a replacement three; an episode may take `hours` in expectation.
 
     The machine replacement problem (Derman 1963), as a constrained Markov decision process (Altman 1999).
     """

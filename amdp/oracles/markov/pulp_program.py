@@ -106,8 +106,9 @@ class _Pulp:
     def _budget_prices(self) -> Floats | None:
         if not isinstance(self._domain, BudgetedPolicies):
             return None
-        budgets, rows = self._domain.budgets, self.problem.constraints
-        multipliers = [getattr(rows[f"budget_{i}"], "pi", None) for i in range(len(budgets))]
+        budgets = self._domain.budgets
+        rows = (self.problem.get_constraint_by_name(f"budget_{i}") for i in range(len(budgets)))
+        multipliers = [getattr(row, "pi", None) for row in rows]
         if any(each is None for each in multipliers):
             return None
         return -np.array(multipliers) / budgets.sizes

@@ -25,7 +25,7 @@ from amdp.model.domains import BudgetedPolicies
 from amdp.oracles.base import Report, Status
 from amdp.oracles.budgets import easiest
 from amdp.oracles.projection import certificate
-from amdp.oracles.projection.base import Projection, ProjectionOracle, Projector, status_of
+from amdp.oracles.projection.base import LARGEST_EXPONENT, Projection, ProjectionOracle, Projector, status_of
 
 SEARCH_STEPS = 200  # steps of Newton's method on the prices
 EVEN_WEIGHTS = 4.0  # logarithms of weights up to here are no trouble to Newton's method
@@ -97,7 +97,8 @@ class _At:
     """What is known at some prices, in units in which usage is at most 1."""
 
     prices: Floats  # [i]
-    answer: Projection
+    answer: Projection  # for weights that are divided by `exp(shift)`
+    shift: Floats  # [h]
     slope: Floats  # [i], by how much the budgets are exceeded
     height: float  # of the dual, up to a constant
 
@@ -105,6 +106,13 @@ class _At:
     def residual(self) -> float:
         """0 at the top: no budget is exceeded, and what has a price is used up."""
         return float(np.abs(np.minimum(self.prices, -self.slope)).max())
+
+    @property
+    def projection(self) -> Projection:
+        """The answer for the weights as they are: the price of a state pays for the factors of all steps to come."""
+        met = (self.answer.log_measure > -np.inf).any(axis=-1)
+        to_come = np.cumsum(self.shift[::-1])[::-1][:, None]
+        return replace(self.answer, prices=np.where(met, self.answer.prices - to_come, 0.0))
 
 
 class BudgetedProjector(Projector):
@@ -128,7 +136,7 @@ class BudgetedProjector(Projector):
         if top.residual > KEPT:
             top, more = self._followed(point)
             steps += more
-        found = within_budgets(self.domain, point, top.answer, top.prices / sizes, self._gap)
+        found = within_budgets(self.domain, point, top.projection, top.prices / sizes, self._gap)
         report = Report(self.name, perf_counter() - began, steps, note=found.report.note)
         return explained(replace(found, report=report)).require(Status.OPTIMAL)
 
@@ -196,8 +204,11 @@ class BudgetedProjector(Projector):
 
     def _at(self, point: Floats, prices: Floats, near: Projection | None) -> _At:
         tilted = point - multiply(prices, self._usage).reshape(point.shape)
-        answer = self._inside.project(tilted, near)
+        # Usage of any sign may raise weights beyond all numbers. A factor of all weights of a step moves no measure.
+        highest = tilted.max(axis=(1, 2))
+        shift = np.where(highest > 0.5 * LARGEST_EXPONENT, highest, 0.0)
+        answer = self._inside.project(tilted - shift[:, None, None], near)
         slope = multiply(self._usage, answer.measure.reshape(-1)) - self._limits
         used: Bools = answer.log_measure > -np.inf
         distance = float((answer.measure[used] * (answer.log_measure[used] - point[used])).sum())
-        return _At(prices, answer, slope, distance + float(prices @ slope))
+        return _At(prices, answer, shift, slope, distance + float(prices @ slope))
