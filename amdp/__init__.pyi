@@ -53,6 +53,8 @@ from amdp.oracles.base import Status as Status
 from amdp.oracles.base import bind as bind
 from amdp.oracles.base import oracle as oracle
 from amdp.oracles.base import plan as plan
+from amdp.oracles.budgets import BudgetedPlan as BudgetedPlan
+from amdp.oracles.budgets import BudgetedPlans as BudgetedPlans
 from amdp.oracles.checked import Checked as Checked
 from amdp.oracles.projection.base import Projection as Projection
 from amdp.oracles.projection.base import ProjectionOracle as ProjectionOracle
