@@ -19,12 +19,24 @@ import scipy
 from numpy.typing import NDArray
 
 from amdp.arrays import Bools, Costs, Floats, Occupancy, one_hot
+from amdp.model.budgets import Budgets
 from amdp.model.domains import BudgetedPolicies, Domain
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
 from amdp.oracles.budgets import easiest, judged
 from amdp.oracles.highs import ACCURACY, linear_model, run
 from amdp.oracles.sizes import ROUNDING, power_of_two_above
 from amdp.oracles.solving import planned, require_limits
+
+# A new column leaves the last basis feasible, so primal simplex goes on from it; there is nothing to presolve or scale.
+_SMALL = {
+    "output_flag": False,
+    "threads": 1,
+    "presolve": "off",
+    "solver": "simplex",
+    "simplex_strategy": 4,
+    "simplex_scale_strategy": 0,
+}
+FIRST_COLUMNS = 2  # the policy that keeps the budgets most easily, and the cheapest one
 
 
 @dataclass(frozen=True)
@@ -57,12 +69,8 @@ class _Pricing(Planner):
     def minimize(self, costs: Costs) -> Plans:
         began = perf_counter()
         checked = self.checked(costs)
-        if len(self.domain.budgets) == 1:
-            measures, prices, sweeps = self._with_one_budget(checked)
-        else:
-            found = [self._with_several(cost) for cost in checked]
-            measures, prices = (np.stack([each[part] for each in found]) for part in (0, 1))
-            sweeps = sum(each[2] for each in found)
+        find = self._with_one_budget if len(self.domain.budgets) == 1 else self._with_several
+        measures, prices, sweeps = find(checked)
         answer = judged(self.domain, checked, measures, prices, self._spare)
         statuses = [Status.OPTIMAL if proved else Status.FEASIBLE for proved in answer.proved(self.oracle.gap)]
         report = Report(self.name, perf_counter() - began, iterations=sweeps)
@@ -99,23 +107,29 @@ class _Pricing(Planner):
         share = np.clip(share, 0.0, 1.0)[:, None, None, None]
         return share * over.measures + (1.0 - share) * under.measures, prices, sweeps
 
-    def _with_several(self, cost: Floats) -> tuple[Occupancy, Floats, int]:
-        """A measure `[h, s, a]`, prices `[i]`, and the number of sweeps, for one cost array."""
-        unit = power_of_two_above(float(np.abs(cost).max()))
-        scaled = cost / unit
-        columns = [self._spare]
-        master = _Master(self.domain, float((self._spare * scaled).sum()), self._spare)
-        prices, common, sweeps = np.zeros(len(self.domain.budgets)), np.inf, 0  # common: of the mixture, at the prices
-        while sweeps < self.oracle.iterations:
-            least, measures = self._cheapest(scaled[None], prices[None])
+    def _with_several(self, costs: Costs) -> tuple[Occupancy, Floats, int]:
+        """The same with any number of budgets, prices `[n, i]`: each cost array has a small program of its own."""
+        units = np.array([power_of_two_above(float(np.abs(cost).max())) for cost in costs])
+        scaled = costs / units[:, None, None, None]
+        first = (self._spare * scaled).sum(axis=(1, 2, 3)).tolist()
+        masters = [_Master(self.domain.budgets, self._spare, paid) for paid in first]
+        prices, common = np.zeros((len(costs), len(self.domain.budgets))), np.full(len(costs), np.inf)
+        place, sweeps = np.arange(len(costs)), 0  # what is open
+        while len(place) and sweeps < self.oracle.iterations:
+            least, measures = self._cheapest(scaled[place], prices[place])
+            paid, use = (measures * scaled[place]).sum(axis=(1, 2, 3)), self.domain.budgets.use(measures)
+            size = (measures * np.abs(scaled[place])).sum(axis=(1, 2, 3))
+            size += prices[place] @ np.abs(self.domain.budgets.limits)
+            is_open = common[place] - least > max(ROUNDING, 0.1 * self.oracle.gap) * size
+            for j in np.flatnonzero(is_open):
+                i = place[j]
+                before = prices[i].copy()
+                prices[i], common[i] = masters[i].extended(measures[j], float(paid[j]), use[j])
+                # At the same prices the same column would come again: the small program sees no gain in it.
+                is_open[j] = len(masters[i].columns) == FIRST_COLUMNS or bool((prices[i] != before).any())
+            place = place[is_open]
             sweeps += 1
-            size = float((measures[0] * np.abs(scaled)).sum() + prices @ np.abs(self.domain.budgets.limits))
-            if common - least[0] <= ROUNDING * size:
-                break
-            columns.append(measures[0])
-            master.add(float((measures[0] * scaled).sum()), measures[0])
-            prices, common = master.solve()
-        return np.tensordot(master.weights, np.stack(columns), axes=1), unit * prices, sweeps
+        return np.stack([master.mixture for master in masters]), units[:, None] * prices, sweeps
 
 
 @dataclass(eq=False)
@@ -143,30 +157,34 @@ class _Columns:
 class _Master:
     """The cheapest mixture of columns that keeps the budgets; the last row says that their weights sum to 1."""
 
-    def __init__(self, domain: BudgetedPolicies, cost: float, measure: Occupancy) -> None:
-        self._budgets = domain.budgets
+    def __init__(self, budgets: Budgets, first: Occupancy, paid: float) -> None:
+        self._budgets = budgets
+        self.columns, self._weights = [first], np.ones(1)
         self._highs = highspy.Highs()
-        for option, value in (ACCURACY | {"output_flag": False, "threads": 1}).items():
+        for option, value in (ACCURACY | _SMALL).items():
             self._highs.setOptionValue(option, value)
         limits = self._budgets.limits / self._budgets.sizes
         lower, upper = np.append(np.full(len(limits), -highspy.kHighsInf), 1.0), np.append(limits, 1.0)
-        first = scipy.sparse.csc_array(self._column(measure)[:, None])
-        self._highs.passModel(linear_model(first, np.array([cost]), lower, upper))
-        self.weights = np.ones(1)
+        matrix = scipy.sparse.csc_array(self._column(budgets.use(first[None])[0])[:, None])
+        self._highs.passModel(linear_model(matrix, np.array([paid]), lower, upper))
 
-    def add(self, cost: float, measure: Occupancy) -> None:
-        """One more column."""
-        column = self._column(measure)
+    def extended(self, measure: Occupancy, paid: float, use: Floats) -> tuple[Floats, float]:
+        """Add a measure; the prices of the budgets then, and what each column of the mixture costs at these."""
+        self.columns.append(measure)
+        column = self._column(use)
         rows = np.arange(len(column), dtype=np.int32)
-        self._highs.addCol(cost, 0.0, highspy.kHighsInf, len(rows), rows, column)
-
-    def solve(self) -> tuple[Floats, float]:
-        """Prices of the budgets, and what each column of the mixture costs at these; the mixture is in `weights`."""
+        self._highs.addCol(paid, 0.0, highspy.kHighsInf, len(rows), rows, column)
         run(self._highs, 1)
         solution = self._highs.getSolution()
-        self.weights = np.maximum(0.0, np.array(solution.col_value))
+        self._weights = np.maximum(0.0, np.array(solution.col_value))
         multipliers = np.array(solution.row_dual)
         return np.maximum(0.0, -multipliers[:-1]) / self._budgets.sizes, float(multipliers[-1])
 
-    def _column(self, measure: Occupancy) -> Floats:
-        return np.append(self._budgets.use(measure[None])[0] / self._budgets.sizes, 1.0)
+    @property
+    def mixture(self) -> Occupancy:
+        """The measure of the mixture."""
+        mixed: Occupancy = np.tensordot(self._weights, np.stack(self.columns), axes=1)
+        return mixed
+
+    def _column(self, use: Floats) -> Floats:
+        return np.append(use / self._budgets.sizes, 1.0)
