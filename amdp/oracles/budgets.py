@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-import highspy
 import numpy as np
 import scipy
 
@@ -20,7 +19,6 @@ from amdp.model.budgets import KEPT, Budgets
 from amdp.model.domains import BudgetedPolicies
 from amdp.model.dynamics import Sweep
 from amdp.oracles.base import Plan, Plans, one_line
-from amdp.oracles.highs import ACCURACY, linear_model, run, stoppable
 from amdp.oracles.polytope import polytope
 
 SMALL_REPAIR = 1e-6  # a larger share of another policy is not worth an excess that is tolerated
@@ -190,6 +188,10 @@ def _first(measures: Occupancy) -> Occupancy:
 
 def _least_excess(domain: BudgetedPolicies) -> tuple[Occupancy, Floats]:
     """The measure whose largest relative excess is least, and the multipliers of the budgets."""
+    import highspy  # only who has several budgets pays for it
+
+    from amdp.oracles.highs import ACCURACY, linear_model, run, stoppable
+
     rows, count = polytope(domain), len(domain.budgets)
     lifted = np.zeros((len(rows.row_lower), 1))
     lifted[-count:] = -1.0

@@ -11,6 +11,8 @@ from amdp.algorithms.estimators.resampling import GeometricResampling, Resamplin
 from amdp.algorithms.ftpl.perturbations import Laplace
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl
 from amdp.errors import InvalidInput, UnsupportedDomain
+from amdp.game.dynamic_regret import measure_dynamic
+from amdp.game.match import enter
 from amdp.instances import EnteredInstance, Instance, with_start
 from amdp.model.domains import BudgetedPolicies
 from amdp.model.segments import Segment
@@ -103,6 +105,12 @@ def test_wrong_solvers_streams_and_unknown_transitions_are_refused() -> None:
         Game(world, rounds=5, unknown=True)
     with pytest.raises(InvalidInput, match="a stream of steps has none"):
         Game(instances.maintenance(n_steps=50), steps=50)
+
+
+def test_dynamic_regret_is_refused_rather_than_measured_against_policies_without_budgets() -> None:
+    match = enter(Game(machine(), rounds=4), "fpl")
+    with pytest.raises(InvalidInput, match="not held to budgets"):
+        measure_dynamic(match.played, match.play(1), [0, 2, 4])
 
 
 def test_a_start_distribution_keeps_the_budgets() -> None:
