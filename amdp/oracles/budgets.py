@@ -22,7 +22,8 @@ from amdp.oracles.base import Plan, Plans, one_line
 from amdp.oracles.polytope import polytope
 
 SMALL_REPAIR = 1e-6  # a larger share of another policy is not worth an excess that is tolerated
-FAINT = 1e-13  # chances of a state below which a solver says nothing about it
+FAINT = 1e-13  # chances of a pair up to which a solver says nothing about it
+LEAST_SIZE = 1e-6  # of what gaps are relative to, as a part of the largest cost
 RANDOMIZED = "the plan is randomized: no single action says what it does; `policy` has the chance of each action"
 
 
@@ -136,9 +137,20 @@ def judged(domain: BudgetedPolicies, costs: Costs, measures: Occupancy, prices: 
         policies = np.where(share[:, None, None, None] > 0.0, policies_of(mixed, elsewhere), policies)
         visited = kernel.occupancy(policies, initial)
     use = budgets.use(visited)
-    size = (visited * np.abs(costs)).sum(axis=(1, 2, 3)) + prices @ np.abs(budgets.limits)
+    size = size_within(budgets, visited, costs, prices)
     objective = (visited * costs).sum(axis=(1, 2, 3))
     return Judged(policies, objective, bound, size, use, prices, budgets.excess(use))
+
+
+def size_within(budgets: Budgets, measures: Occupancy, costs: Costs, prices: Floats) -> Floats:
+    """What gaps are relative to, `[n]`: what policies pay, signs aside, and the priced limits.
+
+    It is at least a millionth of the largest cost, so that a policy which pays nothing is not judged by its rounding.
+    """
+    paid = (measures * np.abs(costs)).sum(axis=(1, 2, 3)) + np.abs(prices) @ np.abs(budgets.limits)
+    largest: Floats = np.abs(costs).max(axis=(1, 2, 3))
+    size: Floats = np.maximum(paid, LEAST_SIZE * largest)
+    return size
 
 
 def proved_bound(domain: BudgetedPolicies, costs: Costs, prices: Floats) -> tuple[Floats, Sweep]:
@@ -149,7 +161,7 @@ def proved_bound(domain: BudgetedPolicies, costs: Costs, prices: Floats) -> tupl
 
 def policies_of(measures: Occupancy, elsewhere: Policies) -> Policies:
     """The policies of measures `[n, h, s, a]`, and other ones in the states that these do not visit."""
-    mass = np.maximum(measures, 0.0)
+    mass = np.where(measures > FAINT, measures, 0.0)
     total = mass.sum(axis=-1, keepdims=True)
     policies: Policies = np.where(total > FAINT, mass / np.where(total > FAINT, total, 1.0), elsewhere)
     return policies

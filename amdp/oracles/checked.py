@@ -11,7 +11,7 @@ from amdp.model.budgets import KEPT
 from amdp.model.domains import BudgetedPolicies, Domain, EpisodeDomain
 from amdp.model.evaluation import evaluate, occupancy
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Status
-from amdp.oracles.budgets import BudgetedPlans, proved_bound
+from amdp.oracles.budgets import BudgetedPlans, proved_bound, size_within
 from amdp.oracles.sizes import ROUNDING, size_of
 
 
@@ -83,7 +83,7 @@ class _Watcher(Planner):
         except InvalidInput as problem:
             self._reject(str(problem))
         use, paid = domain.budgets.use(measures), (measures * costs).sum(axis=(1, 2, 3))
-        size = (measures * np.abs(costs)).sum(axis=(1, 2, 3)) + np.abs(plans.prices) @ np.abs(domain.budgets.limits)
+        size = size_within(domain.budgets, measures, costs, plans.prices)
         excess, slack = domain.budgets.excess(use), self.oracle.tolerance * size
         self._demand(excess <= KEPT, "excess", 0.0 * paid, "its policy exceeds a budget by", excess)
         for i, tolerated in enumerate(self.oracle.tolerance * domain.budgets.sizes):

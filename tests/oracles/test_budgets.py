@@ -7,7 +7,18 @@ import numpy as np
 import pytest
 from worlds import budgeted_policies
 
-from amdp import BernsteinBox, Checked, Kernel, PlanningOracle, SparseKernel, bind, one_hot, oracle, plan
+from amdp import (
+    BernsteinBox,
+    Checked,
+    Kernel,
+    PlanningOracle,
+    SparseKernel,
+    bind,
+    bind_projection,
+    one_hot,
+    oracle,
+    plan,
+)
 from amdp.arrays import Costs, Floats
 from amdp.errors import CertificateRejected, InvalidInput, UnsupportedDomain
 from amdp.model.budgets import KEPT, Budgets
@@ -280,3 +291,21 @@ class Fake(OccupancyProgram):
         planner = super().bind(domain)  # type: ignore[arg-type]
         planner.minimize = lambda costs: self.plans  # type: ignore[method-assign, attr-defined]
         return planner  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_limits_that_a_policy_just_meets_and_budgets_that_repeat_each_other_are_no_trouble(seed: int) -> None:
+    """Whole numbers, so that costs tie; limits are what a random policy uses, so that there may be no room at all."""
+    rng = np.random.default_rng(seed)
+    shape, count = (int(rng.integers(1, 5)), int(rng.integers(1, 4)), 3), int(rng.integers(1, 5))
+    kernel = Kernel(np.eye(shape[1])[rng.integers(0, shape[1], size=shape)])
+    usage = rng.integers(-1, 3, size=(count, *shape)).astype(float)
+    policy = rng.dirichlet(np.full(3, 0.3), size=(1, *shape[:2]))
+    limits = Budgets(usage, np.zeros(count)).use(kernel.occupancy(policy, 0))[0]
+    domain = BudgetedPolicies(kernel, Budgets(usage, limits))
+    costs = rng.integers(0, 3, size=(3, *shape)).astype(float)
+    found = [bind(Checked(SOLVERS[name]), domain).minimize(costs) for name in ("lp", "lagrangian")]
+    assert all(plans.status is Status.OPTIMAL for plans in found)
+    np.testing.assert_allclose(found[0].objective, found[1].objective, atol=1e-8)
+    for size in (1.0, 30.0):
+        assert bind_projection("newton", domain).project(size * rng.normal(size=shape)).status is Status.OPTIMAL

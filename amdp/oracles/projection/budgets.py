@@ -16,6 +16,7 @@ from time import perf_counter
 from typing import Self
 
 import numpy as np
+import scipy
 
 from amdp.arrays import Bools, Floats
 from amdp.errors import Unsolved
@@ -108,6 +109,11 @@ class _At:
         return float(np.abs(np.minimum(self.prices, -self.slope)).max())
 
     @property
+    def unused(self) -> float:
+        """What is paid for budgets that are not used up: the part of the gap that is due to the prices."""
+        return float(-self.prices @ self.slope)
+
+    @property
     def projection(self) -> Projection:
         """The answer for the weights as they are: the price of a state pays for the factors of all steps to come."""
         met = (self.answer.log_measure > -np.inf).any(axis=-1)
@@ -133,7 +139,7 @@ class BudgetedProjector(Projector):
         sizes = self.domain.budgets.sizes
         start = sizes * near.budget_prices if isinstance(near, BudgetedProjection) else np.zeros(len(sizes))
         top, steps = self._searched(point, self._at(point, start, near))
-        if top.residual > KEPT:
+        if top.residual > KEPT or top.unused > self._gap * len(point):
             top, more = self._followed(point)
             steps += more
         found = within_budgets(self.domain, point, top.projection, top.prices / sizes, self._gap)
@@ -144,7 +150,7 @@ class BudgetedProjector(Projector):
         """The top of the dual, and how many projections it took."""
         count = 1
         for _ in range(SEARCH_STEPS):
-            if at.residual <= 0.1 * KEPT:
+            if at.residual <= 0.1 * KEPT and abs(at.unused) <= 0.1 * self._gap * len(point):
                 break
             step, asked = self._newton_step(point, at)
             ahead, tried = self._climbed(point, at, step)
@@ -170,20 +176,21 @@ class BudgetedProjector(Projector):
         return at, count
 
     def _newton_step(self, point: Floats, at: _At) -> tuple[Floats, int]:
-        """The step to the top of a quadratic model, on prices that are not held at 0, and the projections it took."""
-        free = (at.prices > 0.0) | (at.slope > 0.0)
-        places = np.flatnonzero(free)
-        curvature = np.empty((len(places), len(places)))
-        for column, i in enumerate(places):
+        """The step to the top of a quadratic model over prices of at least 0, and the projections that it took."""
+        count = len(at.prices)
+        curvature = np.empty((count, count))
+        for i in range(count):
             moved = at.prices.copy()
             moved[i] += DIFFERENCE
-            curvature[:, column] = (at.slope - self._at(point, moved, at.answer).slope)[free] / DIFFERENCE
+            curvature[:, i] = (at.slope - self._at(point, moved, at.answer).slope) / DIFFERENCE
         curvature = (curvature + curvature.T) / 2.0
-        least = max(1e-14, 1e-10 * float(np.abs(curvature).max()))
-        step = np.zeros_like(at.prices)
-        step[free] = np.linalg.lstsq(curvature + least * np.eye(len(places)), at.slope[free], rcond=None)[0]
+        # Budgets may depend on each other, and differences are rounded: the model has to curve in every direction.
+        values, vectors = np.linalg.eigh(curvature)
+        roots = np.sqrt(np.maximum(values, max(1e-14, 1e-10 * float(values.max()))))
+        target = roots * (vectors.T @ at.prices) + (vectors.T @ at.slope) / roots
+        step = scipy.optimize.nnls(roots[:, None] * vectors.T, target)[0] - at.prices
         longest = LONGEST_STEP + float(at.prices.max())
-        return step * min(1.0, longest / max(longest, float(np.abs(step).max()))), len(places)
+        return step * min(1.0, longest / max(longest, float(np.abs(step).max()))), count
 
     def _climbed(self, point: Floats, at: _At, step: Floats) -> tuple[_At | None, int]:
         """The first of shorter and shorter steps that climbs, or that halves the residual where heights are rounded."""
