@@ -30,8 +30,10 @@ from amdp.game.match import Run as Run
 from amdp.game.match import play as play
 from amdp.game.match import rounds as rounds
 from amdp.game.match import settings as settings
+from amdp.model.budgets import Budgets as Budgets
 from amdp.model.confidence import BernsteinBox as BernsteinBox
 from amdp.model.confidence import Radius as Radius
+from amdp.model.domains import BudgetedPolicies as BudgetedPolicies
 from amdp.model.domains import MarkovPolicies as MarkovPolicies
 from amdp.model.domains import StationaryPolicies as StationaryPolicies
 from amdp.model.dynamics import Dynamics as Dynamics
@@ -51,6 +53,8 @@ from amdp.oracles.base import Status as Status
 from amdp.oracles.base import bind as bind
 from amdp.oracles.base import oracle as oracle
 from amdp.oracles.base import plan as plan
+from amdp.oracles.budgets import BudgetedPlan as BudgetedPlan
+from amdp.oracles.budgets import BudgetedPlans as BudgetedPlans
 from amdp.oracles.checked import Checked as Checked
 from amdp.oracles.projection.base import Projection as Projection
 from amdp.oracles.projection.base import ProjectionOracle as ProjectionOracle

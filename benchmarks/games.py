@@ -158,7 +158,7 @@ class ProjectedGame:
 def told(kind: str, world: Instance, rounds: int) -> MarkovPolicies:
     """What a learner is told of the transitions: all, or a box that it narrows as it plays."""
     if kind == "kernel":
-        return world.domain
+        return MarkovPolicies(world.kernel, world.initial)
     radius = Radius.paper(world.shape, rounds, scale=BOXES[kind])
     return MarkovPolicies(BernsteinBox.vacuous(world.shape, radius), world.initial)
 

@@ -8,7 +8,17 @@ import scipy
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from amdp import BernsteinBox, Kernel, MarkovPolicies, PlanningOracle, SparseKernel, oracle
+from amdp import (
+    BernsteinBox,
+    BudgetedPolicies,
+    Budgets,
+    Kernel,
+    MarkovPolicies,
+    PlanningOracle,
+    SparseKernel,
+    one_hot,
+    oracle,
+)
 from amdp.arrays import Actions, Costs, Floats
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
@@ -223,3 +233,18 @@ def all_policies(shape: Shape) -> Actions:
     steps, states, actions = shape
     every = np.array(list(product(range(actions), repeat=steps * states)), dtype=np.int32)
     return every.reshape(-1, steps, states)
+
+
+def budgeted_policies(
+    seed: int, count: int, shape: Shape = (3, 2, 2), room: float = 0.3, initial: int = 0
+) -> BudgetedPolicies:
+    """Random dynamics and usage; limits between what one policy uses, which keeps them all, and what another does."""
+    rng = np.random.default_rng(seed)
+    kernel = Kernel(rng.dirichlet(np.ones(shape[1]), size=shape))
+    usage = rng.normal(size=(count, *shape)) * 10.0 ** rng.integers(-2, 3, size=(count, 1, 1, 1))
+    sizes = np.abs(usage).reshape(count, -1).max(axis=1)
+    easy = kernel.cheapest((usage / sizes[:, None, None, None]).sum(axis=0, keepdims=True)).actions
+    even = np.full((1, *shape), 1.0 / shape[2])
+    budgets = Budgets(usage, np.full(count, 1e9))
+    low, high = (budgets.use(kernel.occupancy(each, initial))[0] for each in (one_hot(easy, shape[2]), even))
+    return BudgetedPolicies(kernel, Budgets(usage, low + room * np.abs(high - low)), initial)

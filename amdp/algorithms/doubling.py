@@ -148,7 +148,7 @@ def ftpl_unknown_delay(
 
 def _tuning(task: Task, rate: float | None, limit: int | None, rounds: int, delay: int) -> Callable[..., Ftpl]:
     """FTPL for a domain, a number of rounds and a total delay; those of the first life decide what is noted."""
-    domain = task.episodes("ftpl-infinite")
+    domain = task.solved_episodes("ftpl-infinite")
     task.rate(rate, laplace_rate(domain, rounds, delay))
     require_limit(task.setting("limit", limit, resampling_limit(domain, rounds)))
     settings: dict[str, Any] = {"rate": rate, "limit": limit, "multiplier": task.multiplier}

@@ -9,12 +9,14 @@ from amdp.algorithms.bounds import RegretBound
 from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.arrays import require_positive
 from amdp.errors import InvalidInput
-from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
+from amdp.model.domains import BudgetedPolicies, Domain, EpisodeDomain, MarkovPolicies, StationaryPolicies
 from amdp.model.l1_ball import L1Ball
 from amdp.oracles.base import PlanningOracle
 from amdp.oracles.projection.base import ProjectionOracle
 
+KEEP_BUDGETS = "ftpl and its kin, fpl, and those over occupancy measures, such as o-reps"
 SOLVERS = ("oracle", "projection")  # fields of a task that few learners read
+USUAL_ORACLES: dict[type, str] = {MarkovPolicies: "dp", StationaryPolicies: "auto", BudgetedPolicies: "lagrangian"}
 WATCHED = (*SOLVERS, "total_delay")
 
 Value = TypeVar("Value")
@@ -27,17 +29,15 @@ class Task:
     domain: Domain
     rounds: int  # episodes, or steps of a stream
     total_delay: int = 0
-    oracle: str | PlanningOracle | None = None  # None: the usual one of the domain, see `planning_oracle`
+    oracle: str | PlanningOracle | None = None  # None: the usual one of the domain, see `USUAL_ORACLES`
     projection: str | ProjectionOracle | None = None  # None: the usual one, see `projection_oracle`
     multiplier: float = 1.0  # scales the learning rate that theory gives
     learner: str = "this learner"  # its name, for messages
 
     @property
     def planning_oracle(self) -> str | PlanningOracle:
-        """The oracle of a learner that plans: as asked for, or `dp` for Markov and `auto` for stationary policies."""
-        if self.oracle is not None:
-            return self.oracle
-        return "auto" if isinstance(self.domain, StationaryPolicies) else "dp"
+        """The oracle of a learner that plans: as asked for, or the usual one of the domain."""
+        return USUAL_ORACLES.get(type(self.domain), "dp") if self.oracle is None else self.oracle
 
     @property
     def projection_oracle(self) -> str | ProjectionOracle:
@@ -69,8 +69,15 @@ class Task:
             raise InvalidInput(f"{self.multiplier:g}; {self.learner} tunes its rate itself: leave it out", "multiplier")
 
     def episodes(self, instead: str = "") -> MarkovPolicies:
-        """The domain, for a learner that plays episodes; refused in a stream, which `instead` plays."""
-        if not isinstance(self.domain, MarkovPolicies):
+        """The domain, for a learner that plays episodes; refused with budgets, and in a stream, for `instead`."""
+        domain = self.solved_episodes(instead)
+        if isinstance(domain, BudgetedPolicies):
+            raise InvalidInput(f"{self.learner} does not keep budgets; learners that do: {KEEP_BUDGETS}")
+        return domain
+
+    def solved_episodes(self, instead: str = "") -> EpisodeDomain:
+        """The same for a learner whose policies all come from the oracle or the projection, which keep the budgets."""
+        if not isinstance(self.domain, EpisodeDomain):
             remedy = "use Game(..., rounds=K), or --episodes K"
             remedy += f"; in a stream of steps use {instead}" if instead else ""
             raise InvalidInput(f"{self.learner} plays episodes, not one stream of steps: {remedy}")

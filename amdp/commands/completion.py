@@ -14,7 +14,7 @@ import typer
 from amdp import registry
 from amdp.algorithms.named import GROUP as LEARNERS
 from amdp.game.delays import FORMS
-from amdp.instances.named import continuing, standard
+from amdp.instances.named import every
 from amdp.losses.by_name import standard as standard_losses
 from amdp.oracles.base import GROUP as ORACLES
 from amdp.oracles.projection.base import GROUP as PROJECTIONS
@@ -32,7 +32,7 @@ def _of(names: Callable[[], Iterable[str]]) -> Completion:
 learners = _of(partial(registry.names, LEARNERS))
 oracles = _of(partial(registry.names, ORACLES))
 projections = _of(partial(registry.names, PROJECTIONS))
-instances = _of(lambda: [*standard(), *continuing()])
+instances = _of(lambda: list(every()))
 losses = _of(standard_losses)
 delays = _of(lambda: ["".join(form.partition(":")[:2]) for form in FORMS])  # up to their first number
 

@@ -8,13 +8,14 @@ from amdp import options
 from amdp.commands import completion, listing
 from amdp.commands.listing import Entry, settings_text, summary
 from amdp.commands.screen import AsJson, clear_errors, print_json
-from amdp.instances import continuing, standard
+from amdp.instances import budgeted, continuing, every
 from amdp.instances.named import World
 
 SIZES = ("steps", "states", "actions")
 MEANING = "steps x states x actions; settings"
 HEADINGS = {
     "episodes": f"Worlds for episodes ({MEANING})",
+    "budgets": f"Worlds for episodes within budgets ({MEANING})",
     "stream": f"Worlds for one stream of steps ({MEANING})",
 }
 HINT = "amdp instances NAME: what it is. Settings are given by --world KEY=VALUE. One stream is played with --steps N."
@@ -33,7 +34,7 @@ def instances(
     Example: amdp instances river-swim
     """
     with clear_errors():
-        known = standard() | continuing()
+        known = every()
         found = listing.chosen("instance", names, list(known))
         kept = [name for name in found if not (episodes or stream) or (stream if name in continuing() else episodes)]
         rows = [_row(name, known[name]) for name in kept]
@@ -52,6 +53,8 @@ def _row(name: str, make: World) -> dict[str, Any]:
 
 
 def _heading(row: dict[str, Any]) -> str:
+    if row["name"] in budgeted():
+        return HEADINGS["budgets"]
     return HEADINGS["stream" if row["name"] in continuing() else "episodes"]
 
 

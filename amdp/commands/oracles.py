@@ -14,6 +14,11 @@ from amdp.errors import MissingDependency
 from amdp.oracles.base import GROUP, PlanningOracle, describe, oracle
 from amdp.testing import sample_domains
 
+KINDS = {  # of domains: the class of their policies, and words
+    "MarkovPolicies": (PolicyClass.MARKOV, "Markov policies"),
+    "BudgetedPolicies": (PolicyClass.MARKOV, "Markov policies within budgets"),
+    "StationaryPolicies": (PolicyClass.STATIONARY, "stationary policies"),
+}
 HINT = "amdp oracles NAME: its options. Markov policies depend on step and state, stationary ones on the state alone."
 
 
@@ -32,11 +37,11 @@ def oracles(
     """
     with clear_errors():
         rows = [_row(name) for name in listing.chosen("oracle", names, registry.names(GROUP))]
-    rows = [row for row in rows if policies is None or _solves(row, policies)]
+    rows = [row for row in rows if policies is None or _is_of(row, policies)]
     if as_json:
         print_json(rows)
         return
-    ordered = sorted(rows, key=lambda row: ([not _solves(row, kind) for kind in PolicyClass], row["solves"]))
+    ordered = sorted(rows, key=lambda row: ([not _over(row, kind) for kind in KINDS], row["solves"]))
     listing.show(
         listing.by_heading((_heading(row), _entry(row)) for row in ordered),
         whole=bool(names),
@@ -64,18 +69,19 @@ def _plain(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else None if value == inf else value
 
 
-def _over(row: dict[str, Any], kind: PolicyClass) -> list[str]:
+def _over(row: dict[str, Any], kind: str) -> list[str]:
     """The dynamics over which an oracle finds policies of a kind."""
-    prefix = f"{kind.title()}Policies over "
+    prefix = f"{kind} over "
     return [text.removeprefix(prefix) for text in row["solves"] if text.startswith(prefix)]
 
 
-def _solves(row: dict[str, Any], kind: PolicyClass) -> bool:
-    return bool(_over(row, kind))
+def _is_of(row: dict[str, Any], policies: PolicyClass) -> bool:
+    """Whether an oracle finds policies of a class, without budgets or within some."""
+    return any(_over(row, kind) for kind, (of_kind, _) in KINDS.items() if of_kind is policies)
 
 
 def _heading(row: dict[str, Any]) -> str:
-    parts = [f"{kind} policies over {', '.join(_over(row, kind))}" for kind in PolicyClass if _solves(row, kind)]
+    parts = [f"{words} over {', '.join(_over(row, kind))}" for kind, (_, words) in KINDS.items() if _over(row, kind)]
     text = "; ".join(parts) or "not known until it is installed"
     return text[0].upper() + text[1:]
 

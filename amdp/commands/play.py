@@ -260,6 +260,7 @@ def _summary(rounds: RecordedRounds, regret: Regret, spent: Spent) -> dict[str, 
         "trials": int(regret.trials[-1]),
         "steps_entering": sum(rounds.entering[:played]),
         "paid_entering": float(regret.paid_entering[-1]),
+        **_spending(rounds.match, regret),
         "settings": _settings(rounds.asked, rounds.match),
         "curve": curve,
     }
@@ -271,6 +272,15 @@ def _against(match: Match, regret: Regret, changes: int) -> list[float]:
     edges = even_edges(game.rounds, max(INTERVALS, changes + 1))
     against: list[float] = (regret.paid[-1] - best_sequences(interval_costs(game, edges))).tolist()
     return against[: changes + 1]
+
+
+def _spending(match: Match, regret: Regret) -> dict[str, Any]:
+    """What the policies used of each budget on average, and the most that they may."""
+    budgets = match.game.world.budgets
+    if budgets is None:
+        return {}
+    each = zip(budgets.names, (regret.used[-1] / regret.rounds[-1]).tolist(), budgets.limits.tolist(), strict=True)
+    return {"budgets": {name: {"use_a_round": use, "limit": limit} for name, use, limit in each}}
 
 
 def _show(asked: RunSettings, match: Match, result: dict[str, Any]) -> None:
@@ -321,6 +331,9 @@ def _costs(match: Match, result: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "regret", _interval(result["regret"], result["regret_high"])
     if result["regret_high"] is not None and not _is_exact(result["regret"], result["regret_high"]):
         yield "comparator's gap", gap_text(result["regret_high"] - result["regret"], result["curve"]["best"][-1])
+    for name, budget in result.get("budgets", {}).items():
+        exceeded = ": exceeded" if budget["use_a_round"] > budget["limit"] + 1e-6 * abs(budget["limit"]) else ""
+        yield name, f"used {budget['use_a_round']:.6g} of {budget['limit']:g} a round, in expectation{exceeded}"
     yield "bound on its mean", result["no_bound"] or _terms(result["bound"])
     yield "playing", f"{result['playing_seconds']:.3g} seconds, {each}"
     yield "loading", f"{result['loading_seconds']:.3g} seconds: the world, the learner, machine code"

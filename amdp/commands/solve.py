@@ -12,6 +12,8 @@ from rich.status import Status as Spinner
 from rich.table import Table
 
 from amdp import registry
+from amdp.algorithms.task import USUAL_ORACLES
+from amdp.arrays import Bools, Policies
 from amdp.commands import completion
 from amdp.commands.loading import stopwatch
 from amdp.commands.screen import (
@@ -28,15 +30,16 @@ from amdp.commands.screen import (
 from amdp.errors import InvalidInput, MissingDependency, UnsupportedDomain
 from amdp.game.games import WORLD_FILES
 from amdp.instances import Instance, build, load
-from amdp.model.domains import Domain, StationaryPolicies
+from amdp.model.domains import Domain
 from amdp.options import require_kinds
 from amdp.oracles.base import GROUP, ExportingOracle, Plan, Planner, PlanningOracle, Status, bind, oracle
+from amdp.oracles.budgets import BudgetedPlan
 from amdp.oracles.model_files import require_model_suffix
 from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.search import Progress
 
 MAX_SHOWN = 12  # steps and states of a policy that fit a screen of 80 columns
-USUAL = "Without it: dp for markov policies, auto for stationary ones."
+USUAL = "Without it: dp for markov policies, lagrangian within budgets, auto for stationary ones."
 GAP = (
     "Absolute gap that counts as optimal, in units of what the best policy pays; stationary: of steps times the "
     "largest cost."
@@ -96,8 +99,8 @@ def solve(
         options = _together(given, settings("--set", more or ()))
         built = instance_of(instance, settings("--world", world or ()))
         is_markov = policies is PolicyClass.MARKOV
-        domain: Domain = built.domain if is_markov else StationaryPolicies(built.kernel, built.initial)
-        usual = "dp" if is_markov else "auto"
+        domain: Domain = built.domain if is_markov else built.stationary
+        usual = USUAL_ORACLES[type(domain)]
         name = usual if oracle_name is None else oracle_name
         chosen = _oracle(name, options, domain)
         if export is not None:
@@ -210,9 +213,17 @@ def _as_dict(name: str, plan: Plan) -> dict[str, Any]:
         "absolute_gap": plan.gap,
         "relative_gap": plan.relative_gap,
         **{name: getattr(plan.report, name) for name in REPORT},
-        "actions": plan.actions.tolist(),
+        **(_within_budgets(plan) if isinstance(plan, BudgetedPlan) else {"actions": plan.actions.tolist()}),
         "values": plan.values.tolist(),
     }
+
+
+def _within_budgets(plan: BudgetedPlan) -> dict[str, Any]:
+    """The chances of actions, for the plan may be randomized, and what it uses of each budget."""
+    numbers = (column.tolist() for column in (plan.use, plan.budgets.limits, plan.prices))
+    rows = zip(plan.budgets.names, *numbers, strict=True)
+    budgets = {name: {"use": use, "limit": limit, "price": price} for name, use, limit, price in rows}
+    return {"budgets": budgets, "policy": plan.policy.tolist()}
 
 
 def _show(world: str, answer: dict[str, Any], plan: Plan) -> None:
@@ -221,10 +232,12 @@ def _show(world: str, answer: dict[str, Any], plan: Plan) -> None:
     for key, text in _facts(answer):
         facts.add_row(key, text)
     screen.print(facts)
-    stationary = plan.actions.ndim == 1
+    stationary = plan.policy.ndim == 2
     screen.print("action at each state" if stationary else "action at each step (row) and state (column)")
     screen.print(_policy(plan))
-    steps, states = np.atleast_2d(plan.actions).shape
+    if drawn := int(_mixed(plan.policy).sum()):
+        screen.print(f"(a dot: actions are drawn, at {drawn} of all places; --json gives their chances)")
+    steps, states = (1, *plan.policy.shape[:-1])[-2:]
     if max(steps, states) > MAX_SHOWN:
         screen.print(f"({_first(steps)} steps and {_first(states)} states; --json gives all)")
 
@@ -234,6 +247,8 @@ def _facts(answer: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield from ((key, str(answer[key])) for key in ("oracle", "status"))
     yield from ((key, f"{answer[key]:.10g}") for key in ("objective", "bound"))
     yield from ((key.replace("_", " "), f"{answer[key]:.3g}") for key in GAPS if answer[key] is not None)
+    for name, budget in answer.get("budgets", {}).items():
+        yield name, f"uses {budget['use']:.6g} of {budget['limit']:g}; a unit more would save {budget['price']:.6g}"
     yield from ((key, str(answer[key])) for key in COUNTED if answer[key])
     yield "solving", f"{answer['solving_seconds']:.3g} seconds"
     yield "loading", f"{answer['loading_seconds']:.3g} seconds: the world, the oracle, machine code"
@@ -244,10 +259,16 @@ def _first(count: int) -> str:
 
 
 def _policy(plan: Plan) -> Table:
-    """The first actions `[h, s]` of a policy, or `[s]` of a stationary one."""
-    stationary = plan.actions.ndim == 1
-    rules = np.atleast_2d(plan.actions)[:MAX_SHOWN, :MAX_SHOWN]
+    """The first actions `[h, s]` of a policy, or `[s]` of a stationary one; a dot where actions are drawn."""
+    stationary = plan.policy.ndim == 2
+    rules = np.where(_mixed(plan.policy), -1, plan.policy.argmax(axis=-1))
+    rules = np.atleast_2d(rules)[:MAX_SHOWN, :MAX_SHOWN]
     table = Table("step", *map(str, range(rules.shape[1])))
     for h, actions in enumerate(rules):
-        table.add_row("all" if stationary else str(h), *map(str, actions))
+        table.add_row("all" if stationary else str(h), *("." if action < 0 else str(action) for action in actions))
     return table
+
+
+def _mixed(policy: Policies) -> Bools:
+    """Where a policy draws its action, `[h, s]` or `[s]`."""
+    return np.asarray(policy.max(axis=-1) < 1.0)

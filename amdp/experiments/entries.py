@@ -50,7 +50,7 @@ class Catalog(NamedTuple):
 
 PLANNERS = {"comparator": ORACLES, "oracle": ORACLES, "projection": PROJECTIONS}
 CATALOGS = {
-    "instance": Catalog(lambda: worlds.standard() | worlds.continuing(), worlds.world, WORLD_FILES),
+    "instance": Catalog(worlds.every, worlds.world, WORLD_FILES),
     "losses": Catalog(adversaries.standard, adversaries.adversary, LOSS_FILES),
     **{key: Catalog(partial(registry.names, group), partial(registry.find, group)) for key, group in PLANNERS.items()},
 }

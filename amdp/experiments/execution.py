@@ -51,7 +51,9 @@ def execute(settings: RunSettings, tick: Tick | None = None, unfinished: Path | 
         used = json.loads(canonical(match.used))
         at = log_checkpoints(match.rounds, settings.checkpoints)
         regret = _played(match, settings, at, tick, unfinished)
-        curve = Curve.of(regret, [_total(match.bound(int(rounds))) for rounds in regret.rounds])
+        budgets = match.game.world.budgets
+        bounds = [_total(match.bound(int(rounds))) for rounds in regret.rounds]
+        curve = Curve.of(regret, bounds, budgets.names if budgets else ())
     except Exception as problem:  # a run that fails must not end the others
         expected = isinstance(problem, AmdpError)
         failure = Failure(type(problem).__name__, str(problem), "" if expected else traceback.format_exc())

@@ -38,9 +38,10 @@ class Curve:
     bound: list[float | None]  # what theory allows by then; None where it does not speak
     spent: dict[str, list[float]]  # seconds of the clock, by part of the loop: see `Timing`
     cpu: dict[str, list[float]]  # seconds of the processor
+    used: dict[str, list[float]] = field(default_factory=dict)  # the expected use of each budget, by its name
 
     @classmethod
-    def of(cls, regret: Regret, bound: list[float | None]) -> Self:
+    def of(cls, regret: Regret, bound: list[float | None], budgets: tuple[str, ...] = ()) -> Self:
         """From arrays to lists; amounts that are no numbers are refused."""
         for name in ("paid", "best", "paid_entering"):
             if not np.isfinite(getattr(regret, name)).all():
@@ -50,14 +51,15 @@ class Curve:
         times: dict[str, Any] = {
             name: dict(zip(Timing._fields, getattr(regret, name).T.tolist(), strict=True)) for name in ("spent", "cpu")
         }
-        return cls(**plain, bound=bound, **times)
+        used = dict(zip(budgets, regret.used.T.tolist(), strict=True))
+        return cls(**plain, bound=bound, **times, used=used)
 
     @property
     def is_whole(self) -> bool:
         """Whether there is a value of everything at each of its checkpoints, which go forward."""
         clocks = [self.spent, self.cpu]
         columns = [value for value in vars(self).values() if isinstance(value, list)]
-        columns += [seconds for clock in clocks for seconds in clock.values()]
+        columns += [sums for named in (*clocks, self.used) for sums in named.values()]
         forward = all(before < after for before, after in pairwise([0, *self.rounds]))
         same = all(len(column) == len(self.rounds) for column in columns)
         return bool(self.rounds) and same and forward and all(set(clock) == set(Timing._fields) for clock in clocks)

@@ -1,6 +1,6 @@
 """Arenas: where policies are played, in episodes or as one stream of steps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Protocol
 
@@ -14,8 +14,9 @@ from amdp.errors import InvalidInput
 from amdp.game.blocks import Block
 from amdp.game.delays import Delays
 from amdp.losses import LossSequence
+from amdp.model.budgets import Budgets
 from amdp.model.chains import rows_of
-from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
+from amdp.model.domains import BudgetedPolicies, Domain, EpisodeDomain, MarkovPolicies, StationaryPolicies
 from amdp.model.segments import NOWHERE, Place, Segment, Shape, Step, Visit
 from amdp.model.transitions import SingleKernel
 
@@ -62,6 +63,9 @@ class Arena(Protocol):
     def charged(self, block: Block, losses: LossSequence) -> Floats:
         """What each round of a block counts for in the regret, `[b]`."""
 
+    def used(self, block: Block) -> Floats:
+        """What the policies of each round of a block use of each budget, `[b, i]`."""
+
 
 class RoundByRound:
     """What arenas share: a table of losses for each round, summed up as they are, from the initial state on."""
@@ -86,6 +90,10 @@ class RoundByRound:
         """The losses that were met, switches included: their mean is the regret's first term, without a model."""
         return block.column("paid")
 
+    def used(self, block: Block) -> Floats:
+        """Nothing: there are no budgets."""
+        return np.empty((len(block), 0))
+
 
 @dataclass(frozen=True, eq=False)
 class Episodic(RoundByRound):
@@ -105,7 +113,7 @@ class Episodic(RoundByRound):
         return self.kernel.walk(policy, self.initial, rng.random((self.kernel.shape[0], 2)))
 
     @property
-    def domain(self) -> MarkovPolicies:
+    def domain(self) -> EpisodeDomain:
         return MarkovPolicies(self.kernel, self.initial)
 
     def require_fits(self, losses: LossSequence, delays: Delays | None) -> None:
@@ -120,6 +128,24 @@ class Episodic(RoundByRound):
     def charged(self, block: Block, losses: LossSequence) -> Floats:
         """The exact expected losses of the policies."""
         return _expected(self.kernel, self.initial, block.policies, losses.batch(block.first, block.first + len(block)))
+
+
+@dataclass(frozen=True, eq=False)
+class WithinBudgets(Episodic):
+    """Episodes in which policies have to keep budgets in expectation, as the best one in hindsight does."""
+
+    budgets: Budgets = field(kw_only=True)
+    oracle: ClassVar[str] = "lagrangian"
+
+    @property
+    def domain(self) -> BudgetedPolicies:
+        return BudgetedPolicies(self.kernel, self.budgets, self.initial)
+
+    def used(self, block: Block) -> Floats:
+        """The exact expected use of each budget."""
+        policies, budgets = block.policies, self.budgets.over(self.kernel.shape)
+        tables = (np.broadcast_to(usage, policies.shape) for usage in budgets.usage)
+        return np.column_stack([_expected(self.kernel, self.initial, policies, table) for table in tables])
 
 
 @dataclass(frozen=True, eq=False)

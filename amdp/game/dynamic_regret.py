@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from amdp.arrays import Floats, one_hot, require_whole
 from amdp.errors import InvalidInput
-from amdp.game.arenas import Episodic, Evolving
+from amdp.game.arenas import Episodic, Evolving, WithinBudgets
 from amdp.game.blocks import BLOCK, Block, in_blocks
 from amdp.game.loop import ArenaGame
 from amdp.game.rounds import Round
@@ -127,6 +127,8 @@ def _kernels(game: ArenaGame) -> tuple[tuple[SingleKernel, ...], NDArray[np.int6
     arena = game.arena
     if isinstance(arena, Evolving):
         return arena.kernels, arena.schedule
+    if isinstance(arena, WithinBudgets):
+        raise InvalidInput("dynamic regret is against sequences of policies, which are not held to budgets here")
     if isinstance(arena, Episodic):
         return (arena.kernel,), np.zeros(game.rounds, dtype=np.int64)
     raise InvalidInput(f"{type(arena).__name__} is one stream of steps; dynamic regret is measured in episodes")

@@ -28,7 +28,7 @@ from amdp.game.delays import Delays
 from amdp.instances import EnteredInstance, Instance, build, load
 from amdp.losses import EnteredLosses, FixedLosses, LossSequence
 from amdp.model.confidence import BernsteinBox, Radius
-from amdp.model.domains import Domain, MarkovPolicies, StationaryPolicies
+from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.dynamics import Dynamics
 from amdp.model.l1_ball import L1Ball
 from amdp.model.segments import Shape
@@ -58,7 +58,8 @@ class Game:
     Parameters
     ----------
     world
-        An `Instance`, the name of a built-in world, `"gym:FrozenLake-v1"`, or a `.npz` or `.json` file.
+        An `Instance`, the name of a built-in world, `"gym:FrozenLake-v1"`, or a `.npz` or `.json` file. Where it has
+        budgets (`Instance.with_budgets`), learners have to keep them, and the best policy in hindsight does.
     losses
         The name of an adversary (`"bernoulli"`), a name with settings (`{"name": "swap", "first": 100}`), a `.csv`,
         `.parquet` or `.npz` file, a `LossSequence`, an array `[k, h, s, a]`, with `steps` also `[t, s, a]`, or a data
@@ -81,7 +82,8 @@ class Game:
         `"jin-2020"` or `"luo-2021"` of boxes, or `"l1"` of L1 balls, times `radius_scale`. By default, `"own"`, each
         learner has those of its own paper; a learner that is no name has those of the FTPL paper.
     comparator
-        The oracle that finds the best policy in hindsight; by default an exact one: `dp`, or `auto` in a stream.
+        The oracle that finds the best policy in hindsight; by default an exact one: `dp`, `lagrangian` within budgets,
+        or `auto` in a stream.
     """
 
     def __init__(
@@ -221,9 +223,11 @@ def learner_domain(
     if stream:
         if unknown:
             raise InvalidInput("true; a stream of steps is played with known transitions", "unknown")
-        return StationaryPolicies(world.kernel, world.initial)
+        return world.stationary
     if not unknown:
         return world.domain
+    if world.budgets is not None:
+        raise InvalidInput("true; budgets are kept by learners that know the transitions", "unknown")
     return MarkovPolicies(_confidence_set(world.shape, length, radius, radius_scale), world.initial)
 
 

@@ -20,7 +20,7 @@ from amdp.algorithms.rates import AdaptiveRate
 from amdp.algorithms.task import SOLVERS, EpochSetup, WatchedTask
 from amdp.arrays import Floats, require_positive, require_whole
 from amdp.errors import InvalidInput
-from amdp.game.arenas import Arena, Continuing, Episodic, Stepwise
+from amdp.game.arenas import Arena, Continuing, Episodic, Stepwise, WithinBudgets
 from amdp.game.blocks import Block
 from amdp.game.delays import recorded
 from amdp.game.dynamic_regret import INTERVALS, DynamicRegret, against_sequences, even_edges
@@ -189,6 +189,12 @@ class Run(Regret):
     def seconds(self) -> float:
         """What the learner took, of the clock; the arena and the measuring are not in it."""
         return float(self.learner_seconds[-1])
+
+    @property
+    def spending(self) -> dict[str, Floats]:
+        """The expected use of each budget by name, summed over the rounds `[c]`; limits are those of one round."""
+        budgets = self.match.game.world.budgets
+        return {} if budgets is None else dict(zip(budgets.names, self.used.T, strict=True))
 
     @property
     def bound(self) -> float | None:
@@ -375,6 +381,8 @@ def _arena(game: Game, setup: Learner[Any] | EpochSetup) -> Arena:
         if isinstance(setup, Ftpl | AdaptiveFtpl):
             raise InvalidInput("ftpl plays episodes: use Game(..., rounds=N), or ftpl-infinite for one stream of steps")
         return Stepwise(game.world.kernel, game.world.initial)
+    if game.world.budgets is not None:
+        return WithinBudgets(game.world.kernel, game.world.initial, budgets=game.world.budgets)
     return Episodic(game.world.kernel, game.world.initial)
 
 

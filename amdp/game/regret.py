@@ -40,6 +40,7 @@ class Regret:
     rebuilds: NDArray[np.int64]  # [c], rounds in which what is known of the dynamics changed
     spent: Floats = field(repr=False)  # [c, 4], seconds of the clock by `Timing`
     cpu: Floats = field(repr=False)  # [c, 4], seconds of the processor by `Timing`
+    used: Floats = field(default_factory=lambda: np.empty((0, 0)), repr=False)  # [c, i], expected use of each budget
 
     @property
     def learner_seconds(self) -> Floats:
@@ -71,7 +72,8 @@ def measure(
 ) -> Regret:
     """Play on, and measure at the checkpoints (all rounds if None); memory does not grow with the rounds.
 
-    The oracle finds the best policy in hindsight: Markov by backward induction, or stationary by `auto`, if None.
+    The oracle finds the best policy in hindsight: Markov by backward induction, within budgets by `lagrangian`, or
+    stationary by `auto`, if None.
     """
     measurement = Measurement(game, oracle, checkpoints)
     for block in in_blocks(iter(played), game.arena.round_shape):
@@ -106,7 +108,8 @@ class Measurement:
         self._played += len(ks)
         if isinstance(block, CompiledBlock):
             self._losses.hold(block.first, block.tables)
-        running = _running_sums(block, self._arena.charged(block, self._losses), self._sums)
+        sums = {"paid": self._arena.charged(block, self._losses), "used": self._arena.used(block)}
+        running = _running_sums(block, sums, self._sums)
         keep = np.ones(len(block), dtype=bool) if self._wanted is None else _is_in(ks + 1, self._wanted)
         hindsight = _best(self._arena, self._planner, self._total_losses, self._losses, block.first, keep)
         if keep.any():
@@ -144,9 +147,9 @@ def _with_prefix(state: Mapping[str, NDArray[Any]], prefix: str) -> _Sums:
     return {name.removeprefix(prefix): value for name, value in state.items() if name.startswith(prefix)}
 
 
-def _running_sums(block: Block, charged: Floats, before: _Sums | None) -> _Sums:
+def _running_sums(block: Block, measured: _Sums, before: _Sums | None) -> _Sums:
     """What is summed over the rounds, by its name in `Regret`: the sums after each round of a block."""
-    of_rounds: _Sums = {"paid": charged, "rebuilds": block.column("rebuilt").astype(np.int64)}
+    of_rounds: _Sums = {**measured, "rebuilds": block.column("rebuilt").astype(np.int64)}
     for name, of_round in SUMMED.items():
         of_rounds[name] = block.column(of_round)
     sums = {name: np.cumsum(column, axis=0) for name, column in of_rounds.items()}

@@ -4,8 +4,8 @@ Every built-in world is a function here, such as `river_swim(n_states=4)`, and h
 `build("river-swim", n_states=4)` finds it; it also builds `"gym:FrozenLake-v1"` and `"my_module:my_world"`. `load` and
 `save` keep worlds in files, `from_gymnasium` and `read_prism` read those of other packages, and `with_start` lets a
 world begin in a state drawn from a distribution. A new world is a function that returns an `Instance`, in the module
-of its kind (`classic`, `random_worlds`, `communicating`, `hard`) and in the list `EPISODIC` or `COMMUNICATING` below
-it, so that specs and the command line know it.
+of its kind (`classic`, `random_worlds`, `communicating`, `hard`) and in the list `EPISODIC`, `BUDGETED` or
+`COMMUNICATING` below it, so that specs and the command line know it.
 """
 
 from amdp.instances.base import Instance as Instance
@@ -15,6 +15,7 @@ from amdp.instances.classic import forest as forest
 from amdp.instances.classic import grid as grid
 from amdp.instances.classic import inventory as inventory
 from amdp.instances.classic import lock as lock
+from amdp.instances.classic import maintenance as maintenance
 from amdp.instances.classic import queue as queue
 from amdp.instances.classic import river_swim as river_swim
 from amdp.instances.communicating import server_farm as server_farm
@@ -33,8 +34,10 @@ from amdp.instances.hard import hidden_bandit as hidden_bandit
 from amdp.instances.hard import hidden_ring as hidden_ring
 from amdp.instances.hard import switching_bandit as switching_bandit
 from amdp.instances.hard import switching_ring as switching_ring
+from amdp.instances.named import budgeted as budgeted
 from amdp.instances.named import build as build
 from amdp.instances.named import continuing as continuing
+from amdp.instances.named import every as every
 from amdp.instances.named import standard as standard
 from amdp.instances.prism import read_prism as read_prism
 from amdp.instances.random_worlds import random_dense as random_dense

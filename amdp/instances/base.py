@@ -1,14 +1,15 @@
 """An instance is a ready world: a transition kernel, an initial state, and one nominal cost table."""
 
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from amdp.arrays import Floats, floats, in_each_step, require_finite, require_index, require_whole
 from amdp.errors import InvalidInput
-from amdp.model.domains import MarkovPolicies, StationaryPolicies
+from amdp.model.budgets import Budgets
+from amdp.model.domains import BudgetedPolicies, EpisodeDomain, MarkovPolicies, StationaryPolicies
 from amdp.model.segments import Shape
 from amdp.model.transitions import Kernel, SingleKernel, require_dense
 from amdp.text import RULE, is_name, quoted
@@ -37,13 +38,14 @@ NO_SCALE = Scale()
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Instance:
-    """Dynamics, initial state and nominal costs `[h, s, a]`, in [0, 1] in all built-in worlds."""
+    """Dynamics, initial state and nominal costs `[h, s, a]`, in [0, 1] in all built-in worlds; perhaps budgets."""
 
     name: str
     kernel: SingleKernel
     costs: Floats
     initial: int = 0
     scale: Scale = NO_SCALE
+    budgets: Budgets | None = None  # that policies have to keep in an episode
 
     def __post_init__(self) -> None:
         if not is_name(self.name):
@@ -56,10 +58,15 @@ class Instance:
             raise InvalidInput(f"costs has shape {costs.shape}; the kernel asks for {self.kernel.shape}")
         require_finite("costs", costs[:1] if costs.strides[0] == 0 else costs, "hsa")
         object.__setattr__(self, "costs", costs)
+        if self.budgets is not None:
+            domain = BudgetedPolicies(self.kernel, self.budgets, self.initial)  # refuses what cannot be kept
+            object.__setattr__(self, "budgets", domain.budgets)
 
     def __repr__(self) -> str:
         steps, states, actions = self.shape
-        return f"Instance({self.name}, {steps} steps, {states} states, {actions} actions, initial state {self.initial})"
+        budgets = "" if self.budgets is None else f", {self.budgets}"
+        sizes = f"{steps} steps, {states} states, {actions} actions, initial state {self.initial}"
+        return f"Instance({self.name}, {sizes}{budgets})"
 
     @property
     def shape(self) -> Shape:
@@ -67,13 +74,21 @@ class Instance:
         return self.kernel.shape
 
     @property
-    def domain(self) -> MarkovPolicies:
-        """All Markov policies of this world, as they are played in episodes."""
+    def domain(self) -> EpisodeDomain:
+        """All Markov policies of this world that keep its budgets, as they are played in episodes."""
+        if self.budgets is not None:
+            return BudgetedPolicies(self.kernel, self.budgets, self.initial)
         return MarkovPolicies(self.kernel, self.initial)
+
+    def with_budgets(self, budgets: Budgets) -> Self:
+        """The same world with budgets that policies have to keep, instead of those that it has."""
+        return replace(self, budgets=budgets)
 
     @property
     def stationary(self) -> StationaryPolicies:
-        """All stationary policies of this world, as they are played in a stream of steps."""
+        """All stationary policies of this world, as they are played in a stream of steps; not with budgets."""
+        if self.budgets is not None:
+            raise InvalidInput(f"{self.name} has budgets, which are those of an episode; a stream of steps has none")
         return StationaryPolicies(self.kernel, self.initial)
 
 

@@ -1,4 +1,4 @@
-"""Worlds of the literature: chains, a grid, a forest; an inventory with moving prices, a queue with a gate."""
+"""Worlds of the literature: chains, a grid, a forest, an inventory with moving prices, a queue, a machine."""
 
 from collections.abc import Sequence
 
@@ -20,11 +20,13 @@ from amdp.instances.base import (
     shrunk,
 )
 from amdp.kernels.threads import multiply
+from amdp.model.budgets import Budgets
 from amdp.model.transitions import Kernel, require_dense
 
 LEFT, RIGHT = 0, 1
 WAIT, CUT = 0, 1
 REJECT, ADMIT = 0, 1
+RUN, SERVICE, REPLACE = 0, 1, 2
 COMPASS = ((0, 1), (1, 0), (0, -1), (-1, 0))  # north, east, south, west as steps (x, y)
 
 
@@ -198,7 +200,39 @@ def queue(
     return homogeneous("queue", p, costs, n_steps, scale=scale)
 
 
+def maintenance(
+    n_steps: int = 20, n_levels: int = 5, wear: float = 0.3, service_cost: float = 0.1, hours: float = 3.0
+) -> Instance:
+    """Keep a machine running with a crew that has few hours.
+
+    State: the wear of the machine, from 0 (new, the start) to `n_levels - 1` (broken). Action 0 runs it, and wear grows
+    by 1 with chance `wear`. Action 1 services it: wear falls by 1, but what is broken stays broken. Action 2 replaces
+    it by a new one. A step costs the share of the output that is lost: `s / (n_levels - 1)` at wear `s`, and for a
+    service `service_cost` more, at most 1; a replacement costs 1, for nothing is made.
+
+    The budget: a service takes an hour of the crew, a replacement three; an episode may take `hours` in expectation.
+
+    The machine replacement problem (Derman 1963), as a constrained Markov decision process (Altman 1999).
+    """
+    require_counts(2, n_levels=n_levels)
+    require_counts(n_steps=n_steps)
+    require_chances(wear=wear, service_cost=service_cost)
+    require_amounts(hours=hours)
+    broken, level = n_levels - 1, np.arange(n_levels)
+    p = no_rows(n_levels, 3)
+    p[level, RUN, level] += 1.0 - wear
+    p[level, RUN, np.minimum(level + 1, broken)] += wear
+    p[level, SERVICE, np.where(level == broken, broken, np.maximum(level - 1, 0))] = 1.0
+    p[level, REPLACE, 0] = 1.0
+    costs = np.ones((n_levels, 3))
+    costs[:, RUN] = level / broken
+    costs[:, SERVICE] = np.minimum(1.0, level / broken + service_cost)
+    used = np.broadcast_to([0.0, 1.0, 3.0], costs.shape)
+    return homogeneous("maintenance", p, costs, n_steps).with_budgets(Budgets.of(hours=(used, hours)))
+
+
 EPISODIC = (river_swim, grid, lock, forest, inventory, queue)
+BUDGETED = (maintenance,)
 
 
 def _arrival(s: int, direction: int, width: int, height: int) -> int:

@@ -6,7 +6,7 @@ are right as they stand. What it costs is one step: such a world has `H + 1` ste
 rates of learners, which are those of its sizes, are those of `H + 1` and `S + 1`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike
 from amdp.arrays import Floats, floats, require_distributions
 from amdp.errors import InvalidInput
 from amdp.instances.base import Instance, repeated
+from amdp.model.budgets import Budgets
 from amdp.model.transitions import Kernel, SingleKernel, SparseKernel, require_dense
 
 
@@ -36,8 +37,8 @@ def with_start(instance: Instance, start: ArrayLike) -> EnteredInstance:
         raise InvalidInput(f"{instance.name} has a start distribution already; give that of its .inside another one")
     law = _distribution(start, instance.shape[1])
     kernel, costs = _entered_kernel(instance.kernel, law), _entered_costs(instance.costs)
-    name, scale = instance.name, instance.scale
-    return EnteredInstance(name, kernel, costs, len(law), scale, inside=instance, start=law)
+    name, scale, budgets = instance.name, instance.scale, _entered_budgets(instance.budgets)
+    return EnteredInstance(name, kernel, costs, len(law), scale, budgets, inside=instance, start=law)
 
 
 def _distribution(start: ArrayLike, n_states: int) -> Floats:
@@ -77,6 +78,13 @@ def _entered_sparse(matrix: Any, law: Floats, actions: int) -> Any:
     wider = scipy.sparse.csr_array((matrix.data, matrix.indices, matrix.indptr), shape=(pairs, states + 1))
     entrance = scipy.sparse.csr_array(np.tile(np.append(law, 0.0), (actions, 1)))
     return scipy.sparse.vstack([wider, entrance], format="csr")
+
+
+def _entered_budgets(budgets: Budgets | None) -> Budgets | None:
+    """The same budgets: the entrance uses nothing."""
+    if budgets is None:
+        return None
+    return replace(budgets, usage=np.stack([_entered_costs(usage) for usage in budgets.usage]))
 
 
 def _entered_costs(costs: Floats) -> Floats:

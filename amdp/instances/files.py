@@ -7,6 +7,9 @@
                                              `indptr` is `[s*a + 1]` for all steps, or `[h, s*a + 1]`, into one `data`
     initial  a state                         0 if absent
     start    [s]                             or the chance of each state to be the first: see `with_start`
+    usage    [i, h, s, a] or [i, s, a]       what each budget is used for, if there are budgets: see `Budgets`
+    limits   [i]                             how much of each may be used in expectation
+    budgets  [i] texts                       their names; "budget 0", ... if absent
     name     a text                          the file's name if absent
     scale    [offset, unit]                  see `Scale`; [0, 1] if absent
 
@@ -29,12 +32,15 @@ from amdp.arrays import Floats, floats, require_finite, require_index
 from amdp.errors import InvalidInput, SpecError
 from amdp.instances.base import Instance, Scale
 from amdp.instances.entrance import EnteredInstance, with_start
+from amdp.model.budgets import Budgets
 from amdp.model.transitions import Kernel, SingleKernel, SparseKernel
 from amdp.regular_files import read_text
 from amdp.text import as_name, quoted
 
 SPARSE = ("data", "indices", "indptr")
-KEYS = ("costs", "p", *SPARSE, "initial", "start", "name", "scale")
+BUDGETS = ("usage", "limits", "budgets")
+KEYS = ("costs", "p", *SPARSE, "initial", "start", "name", "scale", *BUDGETS)
+_NEEDED = "a world needs costs, and p or data, indices, indptr"
 Fields = dict[str, Any]
 
 
@@ -58,7 +64,7 @@ def save(path: str | PathLike[str], instance: Instance) -> None:
         begin, instance = {"start": instance.start}, instance.inside
     scale = [instance.scale.offset, instance.scale.unit]
     fields = {"name": instance.name, "scale": scale, "costs": instance.costs}
-    write(file, fields | begin | _kernel_fields(instance.kernel))
+    write(file, fields | begin | _kernel_fields(instance.kernel) | _budget_fields(instance.budgets))
 
 
 def _format(file: Path) -> tuple[Callable[[Path], Fields], Callable[[Path, Fields], None]]:
@@ -111,6 +117,21 @@ def _kernel_fields(kernel: SingleKernel) -> Fields:
     return {"p": p[0] if kernel.is_homogeneous else p}
 
 
+def _budget_fields(budgets: Budgets | None) -> Fields:
+    if budgets is None:
+        return {}
+    return {"usage": budgets.usage, "limits": budgets.limits, "budgets": list(budgets.names)}
+
+
+def _budgets(file: Path, fields: Fields) -> Budgets | None:
+    given = [key for key in BUDGETS if key in fields]
+    if not given:
+        return None
+    usage, limits = (_numbers(key, _required(file, fields, key)) for key in BUDGETS[:2])
+    names = fields.get("budgets", [])
+    return Budgets(usage, limits, tuple(names.tolist() if isinstance(names, np.ndarray) else names))
+
+
 def _instance(file: Path, fields: Fields) -> Instance:
     costs = floats("costs", _numbers("costs", _required(file, fields, "costs")), "hsa")
     kernel = _kernel(file, fields, costs.shape)
@@ -119,7 +140,8 @@ def _instance(file: Path, fields: Fields) -> Instance:
     if type(initial) is not int:
         raise InvalidInput(f"initial = {quoted(initial)}; it must be a whole number")
     require_index("initial", initial, costs.shape[1])
-    instance = Instance(name, kernel, costs, initial, _scale(fields.get("scale", [0.0, 1.0])))
+    scale = _scale(fields.get("scale", [0.0, 1.0]))
+    instance = Instance(name, kernel, costs, initial, scale, _budgets(file, fields))
     if "start" in fields:
         if "initial" in fields:
             raise SpecError("given together with initial; a world begins in one of both ways", f"{file}: start")
@@ -192,7 +214,8 @@ def _integers(key: str, value: Any) -> NDArray[np.int64]:
 
 def _required(file: Path, fields: Fields, key: str) -> Any:
     if key not in fields:
-        raise SpecError("is missing; a world needs costs, and p or data, indices, indptr", f"{file}: {key}")
+        needed = "budgets need usage and limits" if key in BUDGETS else _NEEDED
+        raise SpecError(f"is missing; {needed}", f"{file}: {key}")
     return fields[key]
 
 

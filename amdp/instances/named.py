@@ -15,6 +15,7 @@ from amdp.text import suggestion
 World = Callable[..., Instance]  # all of its parameters are settings, and have defaults
 
 EPISODIC = (random_worlds.tiny, *classic.EPISODIC, *random_worlds.EPISODIC)  # the smallest first
+BUDGETED = classic.BUDGETED
 COMMUNICATING = (*communicating.COMMUNICATING, *random_worlds.COMMUNICATING, *hard.COMMUNICATING)
 
 
@@ -23,9 +24,19 @@ def standard() -> dict[str, World]:
     return {world.__name__.replace("_", "-"): world for world in EPISODIC}
 
 
+def budgeted() -> dict[str, World]:
+    """The functions that build worlds for episodes with budgets, by short name."""
+    return {world.__name__.replace("_", "-"): world for world in BUDGETED}
+
+
 def continuing() -> dict[str, World]:
     """The functions that build worlds for an infinite horizon, by short name: homogeneous and communicating."""
     return {world.__name__.replace("_", "-"): world for world in COMMUNICATING}
+
+
+def every() -> dict[str, World]:
+    """All of them: for episodes, with budgets, and for an infinite horizon."""
+    return standard() | budgeted() | continuing()
 
 
 def build(name: str, **settings: Any) -> Instance:
@@ -46,7 +57,7 @@ def world(name: str) -> World:
         return gymnasium_tables.by_name(name)
     if own_code.is_own(name):
         return own_code.find(name)  # type: ignore[no-any-return]
-    known = standard() | continuing()
+    known = every()
     if name not in known:
         raise InvalidInput(f"no instance {name!r}; {suggestion(name, known)}known names: {', '.join(known)}")
     return known[name]

@@ -9,6 +9,7 @@ import numpy as np
 from amdp.arrays import Bools, require_index
 from amdp.errors import InvalidInput
 from amdp.kernels.rows import ReachedStates
+from amdp.model.budgets import KEPT, Budgets
 from amdp.model.dynamics import CompiledDynamics, Dynamics
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
@@ -60,7 +61,61 @@ class StationaryPolicies:
         return _all_states(self.shape)
 
 
-Domain = MarkovPolicies | StationaryPolicies
+@dataclass(frozen=True, eq=False)
+class BudgetedPolicies:
+    """All policies that choose by step and state, at random if need be, and that keep budgets in expectation.
+
+    Over one known kernel: what a policy uses is then linear in its occupancy measure. The cheapest policy may have to
+    be randomized: with `m` budgets there is one that mixes at most `m + 1` deterministic policies.
+    """
+
+    dynamics: SingleKernel
+    budgets: Budgets
+    initial: int = 0
+
+    def __post_init__(self) -> None:
+        _require_domain(self.dynamics, self.initial)
+        if not isinstance(self.dynamics, SingleKernel):
+            raise InvalidInput(
+                f"budgets need one known kernel, not a {type(self.dynamics).__name__}: over a set of kernels what a "
+                "policy uses is not one number"
+            )
+        if not isinstance(self.budgets, Budgets):
+            raise InvalidInput(f"{type(self.budgets).__name__}; give Budgets(usage, limits)", "budgets")
+        object.__setattr__(self, "budgets", self.budgets.over(self.shape))
+        self._require_each_kept()
+
+    @property
+    def shape(self) -> Shape:
+        """Steps, states, actions."""
+        return self.dynamics.shape
+
+    @property
+    def unlimited(self) -> MarkovPolicies:
+        """The same policies without the budgets."""
+        return MarkovPolicies(self.dynamics, self.initial)
+
+    @cached_property
+    def reached(self) -> ReachedStates:
+        """The states that a policy can be in at each step, whether it keeps the budgets or not."""
+        return self.unlimited.reached
+
+    def _require_each_kept(self) -> None:
+        """Refuse a budget that no policy keeps; whether all can be kept together is found when an oracle is bound."""
+        budgets = self.budgets
+        least = self.dynamics.cheapest(budgets.usage).values[:, 0, self.initial]
+        missed = (least - budgets.limits) / budgets.sizes
+        if missed.max() > KEPT:
+            i = int(missed.argmax())
+            raise InvalidInput(
+                f"{budgets.limits[i]:g} for {budgets.names[i]!r}; every policy uses at least {least[i]:.6g}, "
+                f"{least[i] - budgets.limits[i]:.3g} more",
+                f"limits[{i}]",
+            )
+
+
+EpisodeDomain = MarkovPolicies | BudgetedPolicies  # a rule for each step
+Domain = MarkovPolicies | StationaryPolicies | BudgetedPolicies
 
 
 @runtime_checkable

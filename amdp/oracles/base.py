@@ -6,7 +6,8 @@ the bound follows from its values: with `V` the values of a policy,
 
     any policy costs at least `V[0, initial] + sum_h min_{s,a} (c + P V[h+1] - V[h])`,
 
-because the chances of the pairs of one step sum to 1. For an optimal policy the sum is zero.
+because the chances of the pairs of one step sum to 1. For an optimal policy the sum is zero. Within budgets a plan is
+a `BudgetedPlan` of `amdp.oracles.budgets`: its policy may be randomized, and prices of the budgets prove its bound.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +23,7 @@ from numpy.typing import ArrayLike
 from amdp import registry
 from amdp.arrays import Actions, Costs, Floats, Policies, Values, floats, one_hot, require_finite
 from amdp.errors import InvalidInput, Unsolved, UnsupportedDomain
-from amdp.model.domains import Domain, World, as_domain
+from amdp.model.domains import BudgetedPolicies, Domain, World, as_domain
 from amdp.oracles.exclusive import Exclusive
 
 GROUP = "amdp.oracles"
@@ -121,6 +122,15 @@ class Plans:
         parts: Floats = np.where(known, self.gap, np.nan) / np.where(known, np.abs(self.objective), 1.0)
         return parts
 
+    @property
+    def policies(self) -> Policies:
+        """The chance of each action, `[n, h, s, a]` (or `[n, s, a]`)."""
+        return one_hot(self.actions, self.n_actions)
+
+    def draws(self, rng: np.random.Generator) -> Actions:
+        """Deterministic policies `[n, h, s]` (or `[n, s]`), which visit each pair with the chance that the plans do."""
+        return self.actions
+
     def require(self, *accepted: Status) -> Self:
         """Itself, if its status is accepted; otherwise `Unsolved` with the reason."""
         if self.status in accepted:
@@ -170,6 +180,7 @@ class Bound(Exclusive, ABC):
     group: ClassVar[str]  # of the entry points of its oracles
     role: ClassVar[str]  # the argument that an oracle which does not fit is blamed on
     verb: ClassVar[str]  # what it does with a domain
+    within_budgets: ClassVar[str]  # names of those that do it within budgets too
 
     def __init__(self, oracle: "Oracle[Bound]", domain: Domain) -> None:
         if not isinstance(domain, Domain):
@@ -184,6 +195,8 @@ class Bound(Exclusive, ABC):
         """Refuse an oracle that does not support the domain, or that lacks a package."""
         name = registry.name_of(cls.group, type(oracle))
         if not oracle.supports(domain):
+            if isinstance(domain, BudgetedPolicies):
+                remedy = f": it does not know budgets, which may ask for a randomized policy; use {cls.within_budgets}"
             raise UnsupportedDomain(f"{name} does not {cls.verb} {describe(domain)}{remedy}", blamed or cls.role)
         registry.require(name, oracle.requires)
 
@@ -210,6 +223,7 @@ class Planner(Bound, solves="minimize"):
 
     oracle: PlanningOracle
     group, role, verb = GROUP, "oracle", "solve"
+    within_budgets = "lagrangian, lp, cvxpy or pulp"
 
     def __init__(self, oracle: PlanningOracle, domain: Domain) -> None:
         super().__init__(oracle, domain)

@@ -22,8 +22,9 @@ from cvxpy.reductions.solvers.conic_solvers.clarabel_conif import CLARABEL, dims
 from cvxpy.reductions.solvers.conic_solvers.conic_solver import ConicSolver, dims_to_solver_dict
 from cvxpy.reductions.solvers.conic_solvers.highs_conif import HIGHS
 
-from amdp.arrays import Bools
+from amdp.arrays import Bools, Floats
 from amdp.errors import InvalidInput
+from amdp.model.budgets import Budgets
 from amdp.oracles.highs import configured, linear_model, require_options, run, stoppable
 from amdp.oracles.interrupts import interruptible
 from amdp.oracles.polytope import Polytope
@@ -157,6 +158,14 @@ class Program:
     def iterations(self) -> int:
         """Of the last solve."""
         return int(self.problem.solver_stats.num_iters or 0)
+
+    def budget_prices(self, budgets: Budgets) -> Floats | None:
+        """The multipliers of the budgets in the last solve, if it gave some: over a kernel they alone are capped."""
+        multipliers = self.problem.constraints[1].dual_value
+        if multipliers is None or not np.isfinite(multipliers).all():
+            return None
+        prices: Floats = np.atleast_1d(multipliers) / budgets.sizes
+        return prices
 
     def failure(self) -> str:
         """Solve; what went wrong, if anything did."""

@@ -2,7 +2,8 @@
 
 Over a kernel: `sum_a x[0,s,a] = 1{s = initial}` and `sum_a x[h+1,y,a] = sum_{s,a} P[h,s,a,y] x[h,s,a]`, `x >= 0`.
 Over a box the flow `q[h,s,a,y]` has columns of its own, with `sum_y q = x` and `lower x <= q <= upper x`. For planning
-(`program`) a flow whose bounds are closer than a solver can tell apart is a fixed share of `x` instead.
+(`program`) a flow whose bounds are closer than a solver can tell apart is a fixed share of `x` instead. Budgets are one
+more row each, divided by their sizes: `<usage, x> <= limit`. They are the last rows.
 """
 
 from dataclasses import dataclass
@@ -15,8 +16,9 @@ from numpy.typing import NDArray
 
 from amdp.arrays import Bools, Floats
 from amdp.errors import UnsupportedDomain
+from amdp.model.budgets import Budgets
 from amdp.model.confidence import BernsteinBox
-from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.domains import BudgetedPolicies, Domain, EpisodeDomain, MarkovPolicies
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.model_files import Block, grid, listed
@@ -46,17 +48,25 @@ class Polytope:
 
     @property
     def has_flows(self) -> bool:
-        """Whether there are other columns than pairs; if not, each deterministic policy is a feasible basis."""
+        """Whether there are other columns than pairs."""
         return bool(self.matrix.shape[1] > self.n_pairs)
+
+    @property
+    def bases_are_policies(self) -> bool:
+        """Whether each deterministic policy is a feasible basis: pairs are all columns, and balances all rows."""
+        steps, states, _ = self.shape
+        return bool(self.matrix.shape == (steps * states, self.n_pairs))
 
 
 def has_polytope(domain: Domain) -> bool:
-    """Whether `polytope` knows the occupancy measures of a domain: Markov policies over a kernel or a box."""
-    return isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel | BernsteinBox)
+    """Whether `polytope` knows the occupancy measures of a domain: over a kernel, with budgets or without, or a box."""
+    return isinstance(domain, EpisodeDomain) and isinstance(domain.dynamics, SingleKernel | BernsteinBox)
 
 
-def polytope(domain: MarkovPolicies) -> Polytope:
+def polytope(domain: EpisodeDomain) -> Polytope:
     """The rows whose solutions are the occupancy measures of a domain."""
+    if isinstance(domain, BudgetedPolicies):
+        return _with_budgets(_kernel_rows(domain.dynamics, domain.unlimited), domain.budgets)
     if isinstance(domain.dynamics, BernsteinBox):
         lower, upper = domain.dynamics.lower[:-1], domain.dynamics.upper[:-1]
         return _flow_rows(Moves(lower, upper, lower, upper > 0.0), domain)  # what must be zero needs no column
@@ -65,7 +75,7 @@ def polytope(domain: MarkovPolicies) -> Polytope:
     raise UnsupportedDomain(f"no linear rows are known for {type(domain.dynamics).__name__}")
 
 
-def program(domain: MarkovPolicies) -> Polytope:
+def program(domain: EpisodeDomain) -> Polytope:
     """The rows for a linear program: those of `polytope`, but that narrow flows over a box are fixed."""
     if isinstance(domain.dynamics, BernsteinBox):
         return _flow_rows(solvable_moves(domain.dynamics), domain)
@@ -104,6 +114,15 @@ def _kernel_rows(kernel: SingleKernel, domain: MarkovPolicies) -> Polytope:
     blocks = (grid("x", *kernel.shape),), (grid("balance", steps, states),)
     matrix = _matrix(parts, steps * states, steps * states * actions)
     return Polytope(kernel.shape, matrix, balance, balance, *blocks)
+
+
+def _with_budgets(rows: Polytope, budgets: Budgets) -> Polytope:
+    usage = budgets.usage.reshape(len(budgets), -1) / budgets.sizes[:, None]
+    matrix = scipy.sparse.vstack([rows.matrix, scipy.sparse.csr_array(usage)], format="csc")
+    none, limits = np.full(len(budgets), -np.inf), budgets.limits / budgets.sizes
+    upper = np.concatenate([rows.row_upper, limits])
+    blocks = rows.column_blocks, (*rows.row_blocks, grid("budget", len(budgets)))
+    return Polytope(rows.shape, matrix, np.concatenate([rows.row_lower, none]), upper, *blocks)
 
 
 def _flow_rows(moves: Moves, domain: MarkovPolicies) -> Polytope:

@@ -216,7 +216,8 @@ class Cbc(pulp.PULP_CBC_CMD):  # type: ignore[misc]
             ended = run(command, stdin=DEVNULL, stdout=where, stderr=where)  # kills the child if it raises
             if ended.returncode != 0 or not solution.exists():
                 raise pulp.PulpSolverError(f"CBC ended with code {ended.returncode} and no solution")
-            status, values, *_, kind = self.readsol_MPS(str(solution), lp, variables, names, rows)
+            status, values, _, multipliers, _, kind = self.readsol_MPS(str(solution), lp, variables, names, rows)
         lp.assignVarsVals(values)
+        lp.assignConsPi(multipliers)
         lp.assignStatus(status, kind)
         return int(status)

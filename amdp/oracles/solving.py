@@ -6,6 +6,10 @@ induction's by more than `gap`, relative to what the latter pays (`size_of`), th
 start, and then counted as wrong (`Report.improved`). The plan of a solver that says optimal is the policy of backward
 induction either way: at no state does it leave a better action, and all oracles agree on ties, also at unreachable
 states. A solver that stops at a limit keeps its own policy, with a bound that holds.
+
+Within budgets backward induction does not know the answer. There the plan is the solver's policy, randomized where its
+mass is, and the multipliers of the solver prove it: see `amdp.oracles.budgets`. Where the optimum is not unique,
+solvers may return different policies of the same cost.
 """
 
 from collections.abc import Callable
@@ -17,9 +21,12 @@ import numpy as np
 
 from amdp.arrays import Actions, Costs, Floats, require_whole
 from amdp.errors import InvalidInput
-from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.budgets import KEPT
+from amdp.model.domains import BudgetedPolicies, Domain, EpisodeDomain, MarkovPolicies
 from amdp.model.dynamics import Sweep
+from amdp.model.evaluation import values
 from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
+from amdp.oracles.budgets import BudgetedPlans, Judged, easiest, judged
 from amdp.oracles.sizes import COST_RANGE, power_of_two_above, size_of, tamed
 from amdp.oracles.solver_options import log_on_stderr
 
@@ -37,6 +44,7 @@ class Answer:
     status: Status  # FEASIBLE: at a limit, with or without a policy; FAILED: it gave up
     iterations: int = 0
     note: str = ""
+    prices: Floats | None = None  # [i], the multipliers of the budgets, where there are some and the solver gives them
 
 
 class Solver(Protocol):
@@ -58,6 +66,14 @@ class _Solved(NamedTuple):
     improved: int = 0
 
 
+def solver_planner(
+    oracle: PlanningOracle, domain: Domain, build: Callable[[EpisodeDomain], Solver], gap: float, log: bool = False
+) -> Planner:
+    """The planner that judges the answers of a solver as the domain asks for."""
+    kind = BudgetedPlanner if isinstance(domain, BudgetedPolicies) else SolverPlanner
+    return kind(oracle, domain, build, gap, log)
+
+
 class SolverPlanner(Planner):
     """A planner that puts the costs to a solver one by one and trusts none of its answers."""
 
@@ -65,7 +81,7 @@ class SolverPlanner(Planner):
         self,
         oracle: PlanningOracle,
         domain: Domain,
-        build: Callable[[MarkovPolicies], Solver],
+        build: Callable[[EpisodeDomain], Solver],
         gap: float,
         log: bool = False,  # whether the solver writes a log, which belongs on standard error
     ) -> None:
@@ -81,26 +97,19 @@ class SolverPlanner(Planner):
         with log_on_stderr(self.log):
             solved = [self._solved(checked[i : i + 1]) for i in range(len(checked))]
         answers = [each.answer for each in solved]
-        report = Report(
-            self.name,
-            perf_counter() - began,
-            iterations=sum(answer.iterations for answer in answers),
-            rebuilds=sum(each.rebuilds for each in solved),
-            solver=self.solver.name,
-            note="; ".join(sorted({answer.note for answer in answers if answer.note})),
-            improved=sum(each.improved for each in solved),
-        )
+        report = _report(self.name, self.solver, answers, sum(each.rebuilds for each in solved), began)
+        report = report._replace(improved=sum(each.improved for each in solved))
         failed = np.array([answer.mass is None for answer in answers])
         statuses = [Status.FAILED if answer.mass is None else answer.status for answer in answers]
-        values = np.concatenate([each.sweep.values for each in solved])
-        objective = values[:, 0, self.domain.initial]
+        to_go = np.concatenate([each.sweep.values for each in solved])
+        objective = to_go[:, 0, self.domain.initial]
         bound = objective + np.concatenate([each.sweep.shortfall for each in solved])
         return Plans(
             np.concatenate([each.sweep.actions for each in solved]),
             np.where(failed, np.inf, objective),
             np.where(failed, -np.inf, bound),
             worst(statuses),
-            values,
+            to_go,
             report,
             checked.shape[3],
             tuple(statuses),
@@ -139,6 +148,96 @@ class SolverPlanner(Planner):
         if answer.mass is None:
             return _Solved(best, answer, rebuilds)
         return _Solved(best, replace(answer, note=IMPROVED_NOTE), rebuilds, improved=1)
+
+
+class BudgetedPlanner(Planner):
+    """A planner within budgets that puts the costs to a solver one by one and trusts none of its answers."""
+
+    domain: BudgetedPolicies
+
+    def __init__(
+        self,
+        oracle: PlanningOracle,
+        domain: Domain,
+        build: Callable[[EpisodeDomain], Solver],
+        gap: float,
+        log: bool = False,
+    ) -> None:
+        super().__init__(oracle, domain)
+        assert isinstance(domain, BudgetedPolicies)
+        self._spare = easiest(domain)  # first: it says what is wrong with budgets that cannot be kept
+        self.solver = build(domain)
+        self.gap, self.log = gap, log
+
+    def minimize(self, costs: Costs) -> Plans:
+        began = perf_counter()
+        checked = self.checked(costs)
+        with log_on_stderr(self.log):
+            solved = [self._solved(checked[i : i + 1]) for i in range(len(checked))]
+        answers = [each.answer for each in solved]
+        report = _report(self.name, self.solver, answers, sum(each.rebuilds for each in solved), began)
+        return planned(self.domain, checked, [each.judged for each in solved], [a.status for a in answers], report)
+
+    def forget(self) -> None:
+        self.solver.restart()
+
+    def _solved(self, cost: Costs) -> "_Proved":
+        """One solve; without a proof the solver is asked again from a cold start, and the plan then has a gap."""
+        unit = power_of_two_above(float(np.abs(cost).max()))
+        for rebuilds in (0, 1):
+            if rebuilds:
+                self.solver.restart()
+            answer = _plausible(self.solver.solve(cost[0] / unit))
+            prices = np.zeros(len(self.domain.budgets)) if answer.prices is None else np.maximum(0.0, answer.prices)
+            mass = self._spare if answer.mass is None else answer.mass
+            found = judged(self.domain, cost, mass[None], unit * prices[None], self._spare)
+            if answer.status is Status.FEASIBLE or (answer.mass is not None and found.proved(self.gap)[0]):
+                break
+        status = answer.status if found.proved(self.gap)[0] else Status.FEASIBLE
+        return _Proved(found, replace(answer, status=Status.FAILED if answer.mass is None else status), rebuilds)
+
+
+class _Proved(NamedTuple):
+    judged: Judged
+    answer: Answer
+    rebuilds: int
+
+
+def planned(
+    domain: BudgetedPolicies, costs: Costs, found: list[Judged], statuses: list[Status], report: Report
+) -> BudgetedPlans:
+    """The plans of judged policies, each with its status; what exceeds a budget has failed."""
+    columns = {
+        name: np.concatenate([getattr(each, name) for each in found])
+        for name in ("policies", "objective", "bound", "use", "prices", "excess")
+    }
+    kept = columns["excess"] <= KEPT
+    statuses = [each if keeps else Status.FAILED for each, keeps in zip(statuses, kept, strict=True)]
+    failed = np.array([status is Status.FAILED for status in statuses])
+    return BudgetedPlans(
+        np.where(failed, np.inf, columns["objective"]),
+        np.where(failed, -np.inf, np.minimum(columns["bound"], columns["objective"])),  # below it by rounding at most
+        worst(statuses),
+        values(domain.dynamics, columns["policies"], costs),
+        report,
+        costs.shape[3],
+        tuple(statuses),
+        chances=columns["policies"],
+        use=columns["use"],
+        prices=columns["prices"],
+        budgets=domain.budgets,
+    )
+
+
+def _report(name: str, solver: Solver, answers: list[Answer], rebuilds: int, began: float) -> Report:
+    return Report(
+        name,
+        perf_counter() - began,
+        iterations=sum(answer.iterations for answer in answers),
+        rebuilds=rebuilds,
+        solver=solver.name,
+        note="; ".join(sorted({answer.note for answer in answers if answer.note})),
+    )
 
 
 def _plausible(answer: Answer) -> Answer:

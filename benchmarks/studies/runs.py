@@ -99,7 +99,7 @@ def executed(run: Run) -> Result:
 
 def _told(run: Run, world: Instance) -> MarkovPolicies:
     if run.radius_scale is None:
-        return world.domain
+        return MarkovPolicies(world.kernel, world.initial)
     radius = Radius.paper(world.shape, run.rounds, scale=run.radius_scale)
     return MarkovPolicies(BernsteinBox.vacuous(world.shape, radius), world.initial)
 

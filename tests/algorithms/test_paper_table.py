@@ -43,7 +43,8 @@ def stream(name: str, **settings: int) -> StationaryPolicies:
 
 
 def episodes(name: str) -> MarkovPolicies:
-    return instances.build(name).domain
+    world = instances.build(name)
+    return MarkovPolicies(world.kernel, world.initial)
 
 
 def box(name: str) -> MarkovPolicies:

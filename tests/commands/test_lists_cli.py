@@ -10,13 +10,13 @@ from typer.testing import CliRunner
 from amdp import registry
 from amdp.algorithms.paper_table import TABLE
 from amdp.cli import app
-from amdp.instances import continuing, standard
+from amdp.instances import budgeted, continuing, every, standard
 from amdp.text import suggestion
 
 WIDTH = 80
 LISTS = {
     "learners": registry.names("amdp.learners"),
-    "instances": [*standard(), *continuing()],
+    "instances": list(every()),
     "oracles": registry.names("amdp.oracles"),
 }
 
@@ -103,7 +103,7 @@ def test_nothing_that_fits_is_said() -> None:
 
 def test_worlds_and_oracles_are_filtered_by_kind() -> None:
     assert names("instances", "--stream") == set(continuing())
-    assert names("instances", "--episodes") == set(standard())
+    assert names("instances", "--episodes") == set(standard() | budgeted())
     assert names("instances", "--episodes", "--stream") == set(LISTS["instances"])
     assert names("oracles", "--domain", "stationary") >= {"auto", "milp"}
     assert names("oracles", "--domain", "markov").isdisjoint({"milp", "cycles"})

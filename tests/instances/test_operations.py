@@ -1,11 +1,11 @@
 from collections.abc import Callable
-from math import exp, factorial
+from math import comb, exp, factorial
 
 import numpy as np
 import pytest
 
 from amdp.errors import InvalidInput
-from amdp.instances import Instance, inventory, queue
+from amdp.instances import Instance, inventory, maintenance, queue
 from amdp.oracles.base import plan
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 
@@ -96,3 +96,21 @@ def test_the_best_gate_closes_from_some_length_on() -> None:
 def test_bad_parameters_are_refused_with_the_rule(make: Callable[[], Instance], message: str) -> None:
     with pytest.raises(InvalidInput, match=message):
         make()
+
+
+def test_maintenance_wears_and_is_repaired_as_stated() -> None:
+    """Run only: the wear after `h` steps is a binomial number of wears, cut at broken."""
+    steps, levels, wear = 6, 4, 0.3
+    world = maintenance(n_steps=steps, n_levels=levels, wear=wear, hours=0.0)
+    running = np.zeros((1, *world.shape))
+    running[..., 0] = 1.0
+    at = world.kernel.occupancy(running, world.initial)[0].sum(axis=-1)
+    for h in range(steps):
+        chances = [comb(h, k) * wear**k * (1.0 - wear) ** (h - k) for k in range(h + 1)]
+        expected = [sum(chances[k:]) if k == levels - 1 else chances[k] if k <= h else 0.0 for k in range(levels)]
+        np.testing.assert_allclose(at[h], expected, atol=1e-12)
+    best = plan("lp", world, world.costs)
+    assert best.objective == pytest.approx((at * np.arange(levels) / (levels - 1)).sum())
+    rows = world.kernel.matrix(0).reshape(levels, 3, levels)
+    np.testing.assert_array_equal(rows[:, 1].argmax(axis=1), [0, 0, 1, 3])
+    np.testing.assert_array_equal(rows[:, 2].argmax(axis=1), 0)

@@ -36,14 +36,14 @@ from amdp.algorithms.ftpl.perturbed_leader import (
     resampling_limit,
 )
 from amdp.algorithms.rates import AdaptiveRate
-from amdp.arrays import require_whole
+from amdp.arrays import Costs, Floats, require_whole
 from amdp.errors import InvalidInput
 from amdp.kernels.layout import keyed_rng, lanes
-from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.domains import BudgetedPolicies, Domain, EpisodeDomain
 from amdp.model.dynamics import CompiledDynamics
 from amdp.model.segments import Segment, Shape
 from amdp.model.transitions import SingleKernel
-from amdp.oracles.base import PlanningOracle, Status, bind
+from amdp.oracles.base import PlanningOracle, Plans, Status, bind
 
 LEAST_LIMIT = 2_000  # of trials in a round: the theorem's grows with the rounds, and in the first cuts estimates short
 GAP_PLANS = 8  # leaders that measure a gap: fewer make rates that scatter, more cost as much as the trials
@@ -80,8 +80,7 @@ class AdaptiveLeader(PerturbedLeader):
         before = self.planner.minimize(costs).require(Status.OPTIMAL)
         costs[(slice(None), *segment.places)] += estimate
         after = self.planner.minimize(costs).require(Status.OPTIMAL)
-        kernels.trials.force(costs.swapaxes(0, 1), np.ascontiguousarray(before.actions.swapaxes(0, 1), np.int32))
-        followed = dynamics.cheapest(costs).values[:, 0, initial]
+        followed = _paid(self.domain, before, costs)
         return float((followed - after.objective).mean()), float((followed - before.objective).mean())
 
 
@@ -157,10 +156,19 @@ class AdaptiveFtpl:
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> AdaptiveBound | None:
         """What is proved after `rounds`; None over a box, with delays, or with a limit of its own."""
-        known = isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel)
+        known = isinstance(domain, EpisodeDomain) and isinstance(domain.dynamics, SingleKernel)
         if not known or waited or self.limit is not None:
             return None
         return adaptive_ftpl(domain.shape, rounds, self.rate.range, self.rate.first, self.plans)
+
+
+def _paid(domain: Domain, plans: Plans, costs: Costs) -> Floats:
+    """What plans pay `[n]` under other costs, which are written to; over a set of kernels, under the cheapest."""
+    if isinstance(domain, BudgetedPolicies):
+        paid: Floats = (domain.dynamics.occupancy(plans.policies, domain.initial) * costs).sum(axis=(1, 2, 3))
+        return paid
+    kernels.trials.force(costs.swapaxes(0, 1), np.ascontiguousarray(plans.actions.swapaxes(0, 1), np.int32))
+    return domain.dynamics.cheapest(costs).values[:, 0, domain.initial]
 
 
 def noise_range(shape: Shape) -> float:

@@ -26,12 +26,12 @@ from amdp.algorithms.estimators.scaled_trials import CompiledScaledTrials, Scale
 from amdp.algorithms.estimators.trials import CompiledTrials, batched
 from amdp.algorithms.ftpl.perturbations import Exponential, Laplace, Perturbation
 from amdp.arrays import Actions, Floats, Policies, one_hot
-from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.domains import Domain, EpisodeDomain, MarkovPolicies
 from amdp.model.dynamics import CompiledDynamics
 from amdp.model.reach import CompiledReach, Reach, reach_of
 from amdp.model.segments import Segment
 from amdp.model.transitions import SingleKernel
-from amdp.oracles.base import Planner, PlanningOracle, Status, bind
+from amdp.oracles.base import Planner, PlanningOracle, Plans, Status, bind
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 
 STREAM_LEARNERS = "ftpl-infinite: see FtplTuning; with full information fll"
@@ -39,7 +39,11 @@ STREAM_LEARNERS = "ftpl-infinite: see FtplTuning; with full information fll"
 
 @dataclass(frozen=True, eq=False)
 class PerturbedLeader:
-    """The policy that is cheapest for `total` plus noise: a distribution over deterministic policies."""
+    """The policy that is cheapest for `total` plus noise: a distribution over deterministic policies.
+
+    Within budgets the cheapest policy may be randomized. It is played as it is, so that every round keeps the budgets
+    in expectation; `policies` draws an action of it at each step and state, which keeps the chances of all visits.
+    """
 
     planner: Planner = field(repr=False)
     perturbation: Perturbation
@@ -73,7 +77,7 @@ class PerturbedLeader:
         if self._compiled:
             return self._compiled.policies(rng)
         costs = self.perturbation.trial_stream(self.total, self.domain.reached, rng)
-        return lambda n: self._leaders(costs(n))
+        return lambda n: self._leaders(costs(n)).draws(rng)
 
     def sample(self, n: int, rng: np.random.Generator) -> Actions:
         """`n` independent policies `[n, h, s]` (or `[n, s]`)."""
@@ -83,7 +87,7 @@ class PerturbedLeader:
         """One policy `[h, s, a]` (or `[s, a]`), with noise in all states."""
         if self._compiled:
             return one_hot(self._compiled.policy(rng), self.domain.shape[2])
-        return one_hot(self._leaders(self.perturbation.perturbed(self.total, 1, rng))[0], self.domain.shape[2])
+        return self._leaders(self.perturbation.perturbed(self.total, 1, rng))[0].policy
 
     @cached_property
     def _compiled(self) -> CompiledTrials | None:
@@ -112,9 +116,9 @@ class PerturbedLeader:
         """Whether noise and planner are those of the compiled loops."""
         return isinstance(self.planner.oracle, BackwardInduction) and isinstance(self.perturbation, Laplace)
 
-    def _leaders(self, costs: Floats) -> Actions:
+    def _leaders(self, costs: Floats) -> Plans:
         # A policy that is only feasible would be drawn from another law than the analysis speaks of.
-        return self.planner.minimize(costs).require(Status.OPTIMAL).actions
+        return self.planner.minimize(costs).require(Status.OPTIMAL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,7 +129,7 @@ class StubbornLeader(PerturbedLeader):
 
     def draw(self, rng: np.random.Generator) -> Policies:
         """One policy `[h, s, a]`, the same as long as `total` is the same."""
-        return one_hot(self._leaders((self.total + self.noise)[None])[0], self.domain.shape[2])
+        return self._leaders((self.total + self.noise)[None])[0].policy
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,7 @@ class Ftpl:
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> FtplBound | None:
         """What Theorems 4 and 6 allow after `rounds`; None where no explicit bound is known: boxes, other noise."""
-        known = isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel)
+        known = isinstance(domain, EpisodeDomain) and isinstance(domain.dynamics, SingleKernel)
         noise, estimator = self.perturbation, self.estimator
         if not known or not isinstance(noise, Laplace):
             return None

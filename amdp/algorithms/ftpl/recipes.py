@@ -63,7 +63,7 @@ def ftpl_adaptive(
     task: Task, *, limit: int | None = None, first: float = FIRST, plans: int = GAP_PLANS
 ) -> Learner[Any]:
     """FTPL with scaled trials and a rate that tunes itself: nothing to choose, not even the number of rounds."""
-    task.episodes("ftpl-infinite")
+    task.solved_episodes("ftpl-infinite")
     theory = _adaptive(SharedScaledResampling, task, limit)
     return replace(theory, rate=replace(theory.rate, first=first), plans=plans)
 
@@ -92,7 +92,7 @@ def theorem_settings(task: Task, rate: float | None, limit: int | None) -> dict[
 def _ftpl(
     resampling: type[Resampling], task: Task, rate: float | str | None, limit: int | None, perturbation: str
 ) -> Learner[Any]:
-    task.episodes("ftpl-infinite")
+    task.solved_episodes("ftpl-infinite")
     noise = _noise(perturbation)
     if rate == ADAPTIVE:
         if noise is not Laplace:

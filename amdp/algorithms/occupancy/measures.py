@@ -252,12 +252,10 @@ class MirrorDescent(MeasureLearner):
 
     def _rebased(self, distribution: TiltedMeasure) -> dict[str, Any]:
         played = distribution.settled
-        # The next prior is this measure, which is nearest to itself at prices of zero.
-        itself = replace(played, prices=np.zeros_like(played.prices), objective=0.0, gap=0.0)
         # Mass that is there is at least exp(FAINTEST); where none can be, none is.
         prior = np.maximum(played.log_measure, FAINTEST)
         prior[played.log_measure == -np.inf] = -np.inf
-        return {"prior": prior, "total": np.zeros(distribution.total.shape), "last": itself}
+        return {"prior": prior, "total": np.zeros(distribution.total.shape), "last": played.as_prior()}
 
 
 class RegularizedLeader(MeasureLearner):

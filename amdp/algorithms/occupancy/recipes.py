@@ -86,7 +86,7 @@ def o_reps_adaptive(task: Task, *, first: float = FIRST) -> RegularizedLeader:
     `H ln(SA)`. Regret over a kernel `2H + first + 2H sqrt(SAK ln SA)` [derived]; over a box, and with delays, it is an
     experiment.
     """
-    task.episodes("hedge-infinite or mdp-exp3")
+    task.solved_episodes("hedge-infinite or mdp-exp3")
     task.require_no_multiplier()
     projector = bind_projection(task.projection_oracle, task.domain)
     flattest = projector.project(np.zeros(projector.point_shape))
@@ -164,7 +164,7 @@ def uob_reps(
     Rate and gamma `sqrt(ln(H^2 SA / delta) / (SAK))` [from memory], `delta = 1/K` [derived]. Estimator and epochs are
     [confirmed] by public code. Its radius is `Radius.jin_2020`; the domain says which.
     """
-    steps, states, actions = task.episodes().shape
+    steps, states, actions = task.solved_episodes().shape
     doubt = log(steps**2 * states * actions / _chance_of_failure(task, delta))
     rate, gamma = _alike(task, rate, gamma, sqrt(doubt / (states * actions * task.rounds)))
     return MirrorDescent(rate, ImplicitExploration(gamma), task.projection_oracle, when_doubled)
@@ -188,7 +188,7 @@ def uc_o_reps_bernstein(task: Task, *, rate: float | None = None) -> MirrorDesce
 
     The order of its regret is that of the L1 form [derived].
     """
-    _, states, actions = task.episodes().shape
+    _, states, actions = task.solved_episodes().shape
     theory = sqrt(log(states**2 * actions) / require_rounds(task.rounds))
     return MirrorDescent(task.rate(rate, theory), WholeTable(), task.projection_oracle, when_doubled)
 
@@ -200,7 +200,7 @@ def delayed_uob_reps(
 
     Rate and gamma `sqrt(ln(HSA / delta) / max(SAK, sqrt(HSA) D))` [derived].
     """
-    steps, states, actions = task.episodes().shape
+    steps, states, actions = task.solved_episodes().shape
     doubt = log(steps * states * actions / _chance_of_failure(task, delta))
     waited = sqrt(steps * states * actions) * require_delay(task.total_delay)
     rate, gamma = _alike(task, rate, gamma, sqrt(doubt / max(states * actions * task.rounds, waited)))
@@ -214,7 +214,7 @@ def delayed_uob_ftrl(
 
     Rate and gamma `sqrt(ln(HSA / delta) / (SAK + H (SA)^2 D))` [derived].
     """
-    steps, states, actions = task.episodes().shape
+    steps, states, actions = task.solved_episodes().shape
     pairs = states * actions
     doubt = log(steps * pairs / _chance_of_failure(task, delta))
     waited = steps * pairs**2 * require_delay(task.total_delay)
@@ -232,7 +232,7 @@ def _falling_leader(
 
 
 def _known(task: Task) -> Shape:
-    domain = task.episodes()
+    domain = task.solved_episodes()
     if not isinstance(domain.dynamics, SingleKernel):
         raise InvalidInput(
             f"{task.learner} needs a kernel, not {describe(domain)}; for unknown transitions use uob-reps"

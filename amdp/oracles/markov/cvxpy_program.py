@@ -10,13 +10,13 @@ from numpy.typing import ArrayLike
 
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
-from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.domains import BudgetedPolicies, Domain, EpisodeDomain
 from amdp.oracles.base import Planner, Status
 from amdp.oracles.highs import ACCURACY
 from amdp.oracles.markov.linear_program import export_program
 from amdp.oracles.polytope import has_polytope, program
 from amdp.oracles.solver_options import NO_OPTIONS, SolverOptions, adopt
-from amdp.oracles.solving import Answer, SolverPlanner, require_limits
+from amdp.oracles.solving import Answer, require_limits, solver_planner
 
 # How solvers spell a time limit and the accuracy that a certificate of 1e-9 asks for. Of others neither is known.
 _SPELLING: dict[str, tuple[str, dict[str, Any]]] = {
@@ -53,7 +53,7 @@ class CvxpyProgram:
             require_solver(self.solver, options)
 
     def bind(self, domain: Domain) -> Planner:
-        return SolverPlanner(self, domain, lambda accepted: _Cvxpy(accepted, self), self.gap, self.log)
+        return solver_planner(self, domain, lambda accepted: _Cvxpy(accepted, self), self.gap, self.log)
 
     def export(self, domain: Domain, cost: ArrayLike, path: str | Path) -> None:
         """Write the model for one `cost` `[h, s, a]` to a `.lp` or `.mps` file: the program as cvxpy is given it."""
@@ -61,7 +61,8 @@ class CvxpyProgram:
 
 
 class _Cvxpy:
-    def __init__(self, domain: MarkovPolicies, settings: CvxpyProgram) -> None:
+    def __init__(self, domain: EpisodeDomain, settings: CvxpyProgram) -> None:
+        self._domain = domain
         self._settings = settings
         self._rows = program(domain)
         self.restart()
@@ -91,7 +92,13 @@ class _Cvxpy:
         if status is Status.FAILED or self._x.value is None:
             return Answer(None, status, note=stopped)
         mass = self._x.value[: self._rows.n_pairs].reshape(self._rows.shape)
-        return Answer(mass, status, self._program.iterations, "" if status is Status.OPTIMAL else stopped)
+        note = "" if status is Status.OPTIMAL else stopped
+        return Answer(mass, status, self._program.iterations, note, self._budget_prices())
+
+    def _budget_prices(self) -> Floats | None:
+        if not isinstance(self._domain, BudgetedPolicies):
+            return None
+        return self._program.budget_prices(self._domain.budgets)
 
 
 # Inaccurate answers may be good ones: the sweep that follows decides.

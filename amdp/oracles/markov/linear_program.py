@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from amdp.arrays import Actions, Floats, floats
 from amdp.kernels.threads import multiply
-from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.domains import BudgetedPolicies, Domain, EpisodeDomain
 from amdp.model.evaluation import evaluate
 from amdp.oracles.base import Planner, PlanningOracle, Status
 from amdp.oracles.highs import ACCURACY, configured, linear_model, require_options, run, stoppable
@@ -19,7 +19,7 @@ from amdp.oracles.markov.dynamic_programming import Sweeper
 from amdp.oracles.model_files import names_of, require_model_suffix, write_model
 from amdp.oracles.polytope import Polytope, has_polytope, program
 from amdp.oracles.solver_options import NO_OPTIONS, SolverOptions, adopt
-from amdp.oracles.solving import Answer, SolverPlanner, require_limits
+from amdp.oracles.solving import Answer, require_limits, solver_planner
 
 FEW_CHANGES = 0.1  # with a smaller share of the costs changed, the last basis is the place to start
 # With more non-zeros than these a solve may outlast a person's patience: listen for Ctrl-C.
@@ -37,7 +37,7 @@ _STATUSES = {
 
 @dataclass(frozen=True)
 class OccupancyProgram:
-    """Minimize `<c, x>` over occupancy measures `x`; a vertex is a deterministic policy.
+    """Minimize `<c, x>` over occupancy measures `x`; a vertex is a deterministic policy, if there are no budgets.
 
     The basis of the last solve stays optimal until costs change much, so a small change costs a few pivots.
     """
@@ -55,7 +55,7 @@ class OccupancyProgram:
         require_options(adopt(self))
 
     def bind(self, domain: Domain) -> Planner:
-        return SolverPlanner(self, domain, lambda accepted: _Highs(accepted, self), self.gap, self.log)
+        return solver_planner(self, domain, lambda accepted: _Highs(accepted, self), self.gap, self.log)
 
     def export(self, domain: Domain, cost: ArrayLike, path: str | Path) -> None:
         """Write the model for one `cost` `[h, s, a]` to a `.lp` or `.mps` file."""
@@ -66,7 +66,7 @@ def export_program(oracle: PlanningOracle, domain: Domain, cost: ArrayLike, path
     """Write the occupancy program of a domain, with columns `x[h,s,a]` and rows `balance[h,s]`."""
     require_model_suffix(path)
     checked = Sweeper(oracle, domain).checked(floats("cost", cost, "hsa")[None])[0]
-    assert isinstance(domain, MarkovPolicies)
+    assert isinstance(domain, EpisodeDomain)
     rows = program(domain)
     prices = np.zeros(rows.matrix.shape[1])
     prices[: rows.n_pairs] = checked.reshape(-1)
@@ -77,7 +77,7 @@ def export_program(oracle: PlanningOracle, domain: Domain, cost: ArrayLike, path
 class _Highs:
     """One HiGHS object that holds the rows; between solves only its costs change."""
 
-    def __init__(self, domain: MarkovPolicies, settings: OccupancyProgram) -> None:
+    def __init__(self, domain: EpisodeDomain, settings: OccupancyProgram) -> None:
         self._domain = domain
         self._settings = settings
         self._rows = program(domain)
@@ -91,7 +91,7 @@ class _Highs:
             "simplex_strategy": 4,  # primal: after a change of costs the last basis stays feasible
             "simplex_scale_strategy": 0,  # chances and costs are at most 1: scaling is work for nothing
         }
-        if not self._rows.has_flows:
+        if self._rows.bases_are_policies:
             # Every basis is a policy and every pivot improves its values: none comes back, so none need be perturbed.
             options["primal_simplex_bound_perturbation_multiplier"] = 0.0
         self._highs = configured({**options, **self._settings.options, "output_flag": self._settings.log})
@@ -117,8 +117,8 @@ class _Highs:
         return self._answer()
 
     def _choose_start(self, cost: Floats) -> None:
-        if self._rows.has_flows:
-            return  # a policy alone is not a basis
+        if not self._rows.bases_are_policies:
+            return
         shortsighted = cost.argmin(axis=-1).astype(np.int32)
         value = evaluate(self._domain, shortsighted[None], cost[None])[0]
         if self._last is None or value < multiply(self._last.reshape(-1), cost.reshape(-1)):
@@ -134,9 +134,16 @@ class _Highs:
         if status is Status.FAILED or not feasible:
             self._last = None
             return Answer(None, status, iterations, note or "no feasible point")
-        solution = self._highs.getSolution().col_value
-        self._last = np.fromiter(solution, np.float64, self._rows.n_pairs).reshape(self._rows.shape)
-        return Answer(self._last, status, iterations, note)
+        solution = self._highs.getSolution()
+        self._last = np.fromiter(solution.col_value, np.float64, self._rows.n_pairs).reshape(self._rows.shape)
+        return Answer(self._last, status, iterations, note, self._budget_prices(solution))
+
+    def _budget_prices(self, solution: Any) -> Floats | None:
+        if not isinstance(self._domain, BudgetedPolicies):
+            return None
+        budgets = self._domain.budgets
+        multipliers: Floats = -np.array(solution.row_dual[-len(budgets) :]) / budgets.sizes
+        return multipliers
 
 
 def _policy_basis(rows: Polytope, actions: Actions) -> Any:

@@ -11,8 +11,9 @@ import scipy
 from numpy.typing import ArrayLike
 
 from amdp.arrays import Floats, floats
+from amdp.model.budgets import Budgets
 from amdp.model.confidence import BernsteinBox
-from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.domains import BudgetedPolicies, Domain, EpisodeDomain
 from amdp.model.dynamics import Dynamics
 from amdp.model.transitions import SingleKernel
 from amdp.oracles import pulp_solvers
@@ -21,16 +22,16 @@ from amdp.oracles.highs import ACCURACY
 from amdp.oracles.model_files import require_model_suffix
 from amdp.oracles.polytope import has_polytope, solvable_moves
 from amdp.oracles.solver_options import NO_OPTIONS, SolverOptions
-from amdp.oracles.solving import Answer, SolverPlanner, require_limits
+from amdp.oracles.solving import Answer, BudgetedPlanner, SolverPlanner, require_limits, solver_planner
 
 CBC_ACCURACY = ["primalTolerance 1e-10", "dualTolerance 1e-10"]  # its own are 1e-7
 
 
 @dataclass(frozen=True)
 class PulpProgram:
-    """Minimize `<c, x>` over occupancy measures, with named variables `x_h_s_a` and rows `balance_h_s`.
+    """Minimize `<c, x>` over occupancy measures, with named variables `x_h_s_a`, rows `balance_h_s` and `budget_i`.
 
-    In an exported file they are called `x[h,s,a]` and `balance[h,s]`, as by the other oracles.
+    In an exported file they are called `x[h,s,a]`, `balance[h,s]` and `budget[i]`, as by the other oracles.
     """
 
     solver: str = "HiGHS"
@@ -47,20 +48,20 @@ class PulpProgram:
         pulp_solvers.require_solver(self)
 
     def bind(self, domain: Domain) -> Planner:
-        return SolverPlanner(self, domain, lambda accepted: _Pulp(accepted, self), self.gap, self.log)
+        return solver_planner(self, domain, lambda accepted: _Pulp(accepted, self), self.gap, self.log)
 
     def export(self, domain: Domain, cost: ArrayLike, path: str | Path) -> None:
         """Write the model for one `cost` `[h, s, a]` to a `.lp` or `.mps` file."""
         require_model_suffix(path)
         planner = self.bind(domain)
-        assert isinstance(planner, SolverPlanner)
+        assert isinstance(planner, SolverPlanner | BudgetedPlanner)
         assert isinstance(planner.solver, _Pulp)
         planner.solver.set_cost(planner.checked(floats("cost", cost, "hsa")[None])[0])
         pulp_solvers.write(planner.solver.problem, path)
 
 
 class _Pulp:
-    def __init__(self, domain: MarkovPolicies, settings: PulpProgram) -> None:
+    def __init__(self, domain: EpisodeDomain, settings: PulpProgram) -> None:
         self._domain = domain
         self._shape = domain.shape
         self._settings = settings
@@ -73,6 +74,8 @@ class _Pulp:
         dynamics = self._domain.dynamics
         inflow = self._box_flow(dynamics) if isinstance(dynamics, BernsteinBox) else self._flow(dynamics)
         pulp_solvers.add_balance(self.problem, self.pairs, self._shape, inflow, self._domain.initial)
+        if isinstance(self._domain, BudgetedPolicies):
+            self._add_budgets(self._domain.budgets)
 
     def set_cost(self, cost: Floats) -> None:
         """Replace the objective by `<cost, x>`."""
@@ -91,7 +94,24 @@ class _Pulp:
             stopped = Status.FEASIBLE if self._settings.seconds < inf else Status.FAILED
             return Answer(None, stopped, note=pulp.LpStatus[self.problem.status])
         note = "" if status is Status.OPTIMAL else "stopped at a limit"
-        return Answer(pulp_solvers.values(self.pairs).reshape(self._shape), status, note=note)
+        mass = pulp_solvers.values(self.pairs).reshape(self._shape)
+        return Answer(mass, status, note=note, prices=self._budget_prices())
+
+    def _add_budgets(self, budgets: Budgets) -> None:
+        """`<usage, x> <= limit`, divided by the size of the budget."""
+        for i, (usage, limit, size) in enumerate(zip(budgets.usage, budgets.limits, budgets.sizes, strict=True)):
+            terms = [(variable, float(usage[place] / size)) for place, variable in self.pairs.items() if usage[place]]
+            self.problem += pulp.LpAffineExpression(terms) <= float(limit / size), f"budget_{i}"
+
+    def _budget_prices(self) -> Floats | None:
+        if not isinstance(self._domain, BudgetedPolicies):
+            return None
+        budgets = self._domain.budgets
+        rows = (self.problem.get_constraint_by_name(f"budget_{i}") for i in range(len(budgets)))
+        multipliers = [getattr(row, "pi", None) for row in rows]
+        if any(each is None for each in multipliers):
+            return None
+        return -np.array(multipliers) / budgets.sizes
 
     def _command(self) -> Any:
         settings, seconds = self._settings, self._settings.seconds

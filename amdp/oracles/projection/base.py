@@ -15,7 +15,7 @@ with equality at the optimum. So prices prove an answer, and are where the next 
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite
 from typing import Any, Protocol, Self, runtime_checkable
@@ -71,6 +71,10 @@ class Projection:
         kernels.measures.log_sums(by_pair, log_mass.reshape(-1))
         return shares(log_mass)
 
+    def as_prior(self) -> Self:
+        """The same measure as the answer for itself as the point: it is nearest to itself, at prices of zero."""
+        return replace(self, prices=np.zeros_like(self.prices), objective=0.0, gap=0.0)
+
     def require(self, *accepted: Status) -> Self:
         """Itself, if its status is accepted; otherwise `Unsolved` with the residuals."""
         if self.status in accepted:
@@ -94,6 +98,7 @@ class Projector(Bound, solves="project"):
 
     oracle: ProjectionOracle
     group, role, verb = GROUP, "projection", "project onto"
+    within_budgets = "newton or cvxpy"
 
     def __init__(self, oracle: ProjectionOracle, domain: Domain) -> None:
         super().__init__(oracle, domain)

@@ -16,11 +16,13 @@ from numpy.typing import NDArray
 from amdp.arrays import Bools, Floats
 from amdp.errors import InvalidInput
 from amdp.model.confidence import BernsteinBox
-from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.domains import BudgetedPolicies, Domain, EpisodeDomain
 from amdp.oracles.base import Report, Status
+from amdp.oracles.budgets import easiest, policies_of
 from amdp.oracles.polytope import has_polytope, polytope
 from amdp.oracles.projection import certificate
 from amdp.oracles.projection.base import Projection, Projector, status_of
+from amdp.oracles.projection.budgets import explained, with_measure, within_budgets
 from amdp.oracles.solving import require_limits
 
 Positions = NDArray[np.integer]
@@ -53,47 +55,66 @@ class CvxpyProjection:
 
 class _CvxpyProjector(Projector):
     oracle: CvxpyProjection
-    domain: MarkovPolicies
 
     def __init__(self, oracle: CvxpyProjection, domain: Domain) -> None:
         super().__init__(oracle, domain)
+        assert isinstance(domain, EpisodeDomain)
+        if isinstance(domain, BudgetedPolicies):
+            easiest(domain)  # says what is wrong with budgets that cannot be kept
+        self._unlimited = domain.unlimited if isinstance(domain, BudgetedPolicies) else domain
         self._program: _Program | None = None
 
     def project(self, log_point: Floats, near: Projection | None = None) -> Projection:
         """Solve, then rebuild the measure from the solver's multipliers or from its measure, whichever proves more."""
         began = perf_counter()
         point = self.checked(log_point)
-        weights = certificate.supported(self.domain, point)
+        weights = certificate.supported(self._unlimited, point)
         start = self.start(near)
-        at = certificate.soft_prices(self.domain, weights) if start is None else start
+        at = certificate.soft_prices(self._unlimited, weights) if start is None else start
         program = self._written(weights > -inf)
-        status, prices, measure = program.solve(certificate.reweighted(self.domain, weights, at))
+        status, prices, measure = program.solve(certificate.reweighted(self._unlimited, weights, at))
+        tilt = program.tilt()
         candidates = [at] if prices is None else [at + prices]
         if measure is not None:
             chances = measure.reshape(*at.shape, -1).sum(axis=-1)
             with np.errstate(divide="ignore"):
-                candidates.append(certificate.prices_for(self.domain, weights, np.log(chances)))
+                candidates.append(certificate.prices_for(self._unlimited, weights - tilt, np.log(chances)))
         note = "" if status == "optimal" else status
         report = Report(self.name, 0.0, program.iterations, solver=program.name, note=note)
-        answers = [self._certified(point, weights, each, report) for each in candidates]
+        answers = [self._certified(point - tilt, weights - tilt, each, report) for each in candidates]
         best = min(answers, key=lambda answer: answer.gap if answer.gap == answer.gap else inf)
-        proved = status_of(best.gap, len(point), self.oracle.gap)
         took = report._replace(seconds=perf_counter() - began)
-        return replace(best, status=proved, report=took).require(Status.OPTIMAL)
+        return self._judged(point, replace(best, report=took), program, measure).require(Status.OPTIMAL)
 
     def forget(self) -> None:
         self._program = None
 
+    def _judged(self, point: Floats, answer: Projection, program: "_Program", measure: Floats | None) -> Projection:
+        """The answer with its status; within budgets it is that for the weights at the prices of the budgets.
+
+        The measure that small errors of these prices lead to may exceed a budget more than the solver's own.
+        """
+        if not isinstance(self.domain, BudgetedPolicies):
+            return replace(answer, status=status_of(answer.gap, len(point), self.oracle.gap))
+        found = within_budgets(self.domain, point, answer, program.budget_prices, self.oracle.gap)
+        if measure is not None and found.budget_residual > 0.0:
+            policy = policies_of(measure[None], found.policy[None])
+            own = self.domain.dynamics.occupancy(policy, self.domain.initial)[0]
+            other = with_measure(found, point, own, self.oracle.gap)
+            found = other if other.budget_residual < found.budget_residual else found
+        return explained(found)
+
     def _certified(self, point: Floats, weights: Floats, prices: Floats, report: Report) -> Projection:
         """The answer of these prices, or of the prices of its own chances: no solver resolves chances of 1e-300."""
-        first = certificate.certified(self.domain, point, prices, report)
-        renewed = certificate.prices_for(self.domain, weights, certificate.state_chances(first.log_measure))
-        second = certificate.certified(self.domain, point, renewed, report)
+        first = certificate.certified(self._unlimited, point, prices, report)
+        renewed = certificate.prices_for(self._unlimited, weights, certificate.state_chances(first.log_measure))
+        second = certificate.certified(self._unlimited, point, renewed, report)
         return first if first.gap <= second.gap else second
 
     def _written(self, used: Bools) -> "_Program":
         """The problem on these entries: the last one, unless other entries had weight then."""
         if self._program is None or not np.array_equal(self._program.used, used):
+            assert isinstance(self.domain, EpisodeDomain)
             self._program = _Program(self.domain, used, self.oracle)
         return self._program
 
@@ -101,13 +122,14 @@ class _CvxpyProjector(Projector):
 class _Program:
     """One cvxpy problem: entropy of the entries that have weight, with their costs `-log w` as a parameter."""
 
-    def __init__(self, domain: MarkovPolicies, used: Bools, settings: CvxpyProjection) -> None:
+    def __init__(self, domain: EpisodeDomain, used: Bools, settings: CvxpyProjection) -> None:
         import cvxpy  # half a second: only who asks for it pays
 
         from amdp.oracles import cvxpy_solvers
 
         self.used = used
         self.iterations = 0
+        self._domain = domain
         rows = polytope(domain)
         columns, self._weighted = _columns(domain, used)
         matrix = rows.matrix[:, columns].tocsr()
@@ -131,6 +153,20 @@ class _Program:
         self.iterations = self._program.iterations
         return str(self._program.problem.status), self._prices(weights.shape), self._measure(weights.shape)
 
+    @property
+    def budget_prices(self) -> Floats:
+        """The multipliers of the budgets in the last solve, at least 0; 0 where there are none."""
+        assert isinstance(self._domain, BudgetedPolicies)
+        found = self._program.budget_prices(self._domain.budgets)
+        return np.zeros(len(self._domain.budgets)) if found is None else np.maximum(0.0, found)
+
+    def tilt(self) -> Floats | float:
+        """What the weights lose at the prices of the budgets, `[h, s, a]`, as logarithms."""
+        if not isinstance(self._domain, BudgetedPolicies):
+            return 0.0
+        lost: Floats = np.tensordot(self.budget_prices, self._domain.budgets.usage, axes=1)
+        return lost
+
     def _prices(self, shape: tuple[int, ...]) -> Floats | None:
         multipliers = self._program.problem.constraints[0].dual_value
         if multipliers is None or not np.isfinite(multipliers).all():
@@ -148,7 +184,7 @@ class _Program:
         return measure
 
 
-def _columns(domain: MarkovPolicies, used: Bools) -> tuple[Positions, Positions]:
+def _columns(domain: EpisodeDomain, used: Bools) -> tuple[Positions, Positions]:
     """The columns of the polytope that can be positive, and the place among them of each used entry of the point."""
     if used.ndim == 3:
         columns = np.flatnonzero(used)

@@ -2,7 +2,8 @@
 
 Over a kernel the dual has one free variable for each state of each step. Over a box each pair's row is eliminated
 exactly: at given prices it is a clipped multiple of the weights, found by a search in one dimension; what is left is
-again a smooth problem in the prices, with kinks in its curvature where a bound is met.
+again a smooth problem in the prices, with kinks in its curvature where a bound is met. Within budgets the prices of
+these are searched around it: see `amdp.oracles.projection.budgets`.
 """
 
 from abc import abstractmethod
@@ -19,11 +20,12 @@ from amdp.errors import InvalidInput
 from amdp.kernels.blocks import Projecting
 from amdp.kernels.rows import BOX, DENSE, SPARSE, BoxRows, DenseRows, SparseRows
 from amdp.model.confidence import BernsteinBox
-from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.domains import BudgetedPolicies, Domain, MarkovPolicies
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Report, Status
 from amdp.oracles.polytope import has_polytope
 from amdp.oracles.projection.base import LARGEST_EXPONENT, Projection, Projector, status_of
+from amdp.oracles.projection.budgets import BudgetedProjector
 from amdp.oracles.projection.certificate import certified, supported
 
 FAR_LOG_WEIGHT = 1e10  # logarithms of weights whose rounding may be seen in the gap
@@ -59,6 +61,8 @@ class NewtonProjection:
             require_whole(name, getattr(self, name))
 
     def bind(self, domain: Domain) -> Projector:
+        if isinstance(domain, BudgetedPolicies):
+            return BudgetedProjector(self, domain, self.bind(domain.unlimited), self.gap)
         over_box = has_polytope(domain) and isinstance(domain.dynamics, BernsteinBox)
         return _BoxProjector(self, domain) if over_box else _KernelProjector(self, domain)
 

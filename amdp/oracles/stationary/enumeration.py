@@ -19,7 +19,7 @@ from amdp.arrays import Floats
 from amdp.errors import UnsupportedDomain
 from amdp.kernels.search.state import NODES, OPEN, TRIED, VALUE, Floors, Problem
 from amdp.model.chains import rows_of
-from amdp.model.domains import Domain
+from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.transitions import Kernel
 from amdp.oracles.base import Planner
 from amdp.oracles.interrupts import interruptible
@@ -53,10 +53,10 @@ class Enumeration:
         require_limits(self)
 
     def supports(self, domain: Domain) -> bool:
-        return (is_stationary(domain) or has_polytope(domain)) and not self._too_many(domain)
+        return _can_be_listed(domain) and not self._too_many(domain)
 
     def bind(self, domain: Domain) -> Planner:
-        if (is_stationary(domain) or has_polytope(domain)) and (many := self._too_many(domain)):
+        if _can_be_listed(domain) and (many := self._too_many(domain)):
             reason = f"enumeration would try {many} policies, more than its limit of {self.limit}"
             raise UnsupportedDomain(f"{reason}; use another oracle, or raise the limit", "oracle")
         if is_stationary(domain):
@@ -69,6 +69,11 @@ class Enumeration:
             return f"more than {self.limit}" if Chains.of(domain).count_closed(self.limit) > self.limit else ""
         n_actions, deciding = domain.shape[2], int(deciding_states(domain).sum())
         return f"{n_actions}^{deciding}" if n_actions**deciding > self.limit else ""
+
+
+def _can_be_listed(domain: Domain) -> bool:
+    """Within budgets no list of deterministic policies has the best one, which may be randomized."""
+    return is_stationary(domain) or (isinstance(domain, MarkovPolicies) and has_polytope(domain))
 
 
 class ListSearch(Search):

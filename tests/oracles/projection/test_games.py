@@ -92,7 +92,8 @@ def test_games_at_large_rates_come_to_their_end(
 def test_prices_that_are_wrong_everywhere_lead_to_the_same_answer(wrong: float) -> None:
     """A lock is opened by few paths: most of its states are rare, and a policy meets them by their prices."""
     rng = np.random.default_rng(1)
-    domain = instances.build("lock").domain
+    world = instances.build("lock")
+    domain = MarkovPolicies(world.kernel, world.initial)
     projector = bound("newton", domain)
     point = -10.0 * rng.random(domain.shape)
     alone = projector.project(point)
