@@ -29,6 +29,7 @@ from amdp.model.l1_ball import L1Ball
 K = 30
 KNOWN_ONLY = {"o-reps", "o-reps-full", "hedge", "o-ssp"}
 KNOWN_ONLY |= {"o-reps-aggregate", "soft-leader-aggregate", "ftpl-aggregate", "o-ssp-aggregate"}
+KNOWN_ONLY |= {"bobw", "hedge-anytime", "o-reps-full-anytime", "o-reps-ix", "o-reps-ix-anytime"}
 KNOWN_ONLY |= {"o-reps-fixed-share", "do-reps", "do-reps-optimistic"}
 OF_STREAMS = {"ftpl-infinite", "hedge-infinite", "mdp-e", "mdp-exp3", "ct-deterministic", "ct-communicating"}
 OF_STREAMS |= {

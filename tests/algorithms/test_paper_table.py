@@ -55,6 +55,7 @@ def box(name: str) -> MarkovPolicies:
 WRONG: dict[str, tuple[Domain, str]] = {
     "O-REPS": (box("tiny"), "kernel"),
     "Bandit O-SSP": (episodes("grid"), "never at"),
+    "O-SSP, total losses": (episodes("grid"), "never at"),
     "O-REPS, full information": (box("tiny"), "kernel"),
     "MDP-E": (stream("waiting-ring"), "overlap"),
     "MDP-Exp3": (stream("random-parked"), r"avoid|never|overlap"),

@@ -335,7 +335,7 @@ def test_an_oracle_that_cannot_plan_there_says_so_before_the_game() -> None:
 
 def test_instances_and_learners_are_listed() -> None:
     worlds = json.loads(runner.invoke(app, ["instances", "--json"]).stdout)
-    tiny = {"seed": 20240, "n_steps": 3, "n_states": 3, "n_actions": 2, "concentration": 1.0}
+    tiny = {"seed": 20240, "n_steps": 3, "n_states": 3, "n_actions": 2, "concentration": 1.0, "copies": 1}
     assert {"name": "tiny", "steps": 3, "states": 3, "actions": 2, "settings": tiny} in worlds
     assert "server-farm" in {row["name"] for row in worlds}
     found = {row["name"]: row["what"] for row in json.loads(runner.invoke(app, ["learners", "--json"]).stdout)}

@@ -314,7 +314,7 @@ WRONG: list[tuple[str, str, str]] = [
     ),
     (game_of(TINY + 'delay = "fixed:-1"'), "games[1].delay", "-1; it must be a whole number, 0 .. "),
     (game_of(TINY + 'delay = ["none", "long"]'), "games[1].delay[1]", "no delays 'long'; known forms: none"),
-    (game_of(TINY + 'feedback = "none"'), "games[1].feedback", "'none'; give 'bandit' or 'full'"),
+    (game_of(TINY + 'feedback = "none"'), "games[1].feedback", "'none'; give 'bandit', 'full' or 'aggregate'"),
     (game_of(TINY + "unknown = 1"), "games[1].unknown", "1; it must be true or false"),
     (game_of(TINY + 'unknown = true\nradius = "wide"'), "games[1].radius", "'wide'; known names: own, paper, jin-2020"),
     (game_of(TINY + "radius_scale = 0"), "games[1].radius_scale", "0.0; it must be above 0 and finite"),

@@ -146,7 +146,7 @@ def uob_reps_anytime(
 
 
 def uc_o_reps_bernstein_anytime(task: Task, *, rate: float | None = None) -> RegularizedLeader:
-    """The regularized leader over a box, full information, with a rate that falls as `1/sqrt(k)`: an experiment.
+    """The regularized leader over a box, full information; the rate falls as `1/sqrt(k)`: an experiment.
 
     Rate `sqrt(ln(S^2 A) / k)`, that of `uc-o-reps-bernstein` for a game that ends now [derived]. `rate` is that of the
     first round.

@@ -114,9 +114,10 @@ def test_the_command_plays_counts_and_says_what_died(tmp_path: Path, capsys: pyt
 
 def test_every_learner_that_projects_is_found() -> None:
     known = {name: games.projecting(games.told(name, games.worlds()["tiny"], 10)) for name in games.TOLD}
-    over_boxes = ["delayed-uob-ftrl", "delayed-uob-reps", "uc-o-reps-bernstein", "uob-reps"]
-    assert known["thin-box"] == over_boxes
-    assert known["kernel"] == sorted([*over_boxes, "o-reps", "o-reps-full"])
+    over_boxes = {"delayed-uob-ftrl", "delayed-uob-reps", "uc-o-reps-bernstein", "uob-reps"}
+    assert over_boxes <= set(known["thin-box"])
+    assert {*known["thin-box"], "o-reps", "o-reps-full"} <= set(known["kernel"])
+    assert not {"o-reps", "ftpl", "hedge"} & set(known["thin-box"])
 
 
 def test_an_answer_of_dual_steps_says_so() -> None:
