@@ -9,12 +9,20 @@ import numpy as np
 from amdp.kernels.compiling import ANY_ORDER, entry, inner
 from amdp.kernels.search.chains import copy, expected, spread
 from amdp.kernels.search.state import IN_BOUNDS
+from amdp.kernels.search.state import Coupling as _Coupling
+from amdp.kernels.search.state import Stretches as _Stretches
 
 MOST_SWEEPS = 256  # of value iteration in the constant tail, and again of the damped kind
 COUPLED_CHANCE = 0.1  # a coupling that fails less often is iterated by multiplication
-MOST_COUPLINGS = 64  # steps of a coupling that are worked out one by one
-HOPELESS_STEPS, HOPELESS_CHANCE = 16, 0.95  # a coupling that fails so often after so many steps is given up
+MOST_COUPLINGS = 200  # steps of a coupling that are worked out one by one
+HOPELESS_STEPS = 16  # after so many, two chains that may stay apart for sure are given up
+PATIENT_STEPS, LITTLE_CHANGE = 8, 0.05  # a coupling is extrapolated once its factor gains less in so many steps
+FOLLOWED_MOVES = 64  # of two chains that stay apart
+MOST_MATCHED = 16  # products of numbers of successors: above it, what two rows do not share moves independently
 NO_MASS = 1e-15
+NO_FLOOR = 1e-3  # least chances that sum to less are not followed any further
+SHORTEST_LEAP = 3  # steps: fewer are swept one by one
+SHOWN_MOVES = 16  # moves of a stretch that guesses follow one by one
 
 _entry = entry(ANY_ORDER, nogil=True)
 _inner = inner(ANY_ORDER)
@@ -62,11 +70,8 @@ def list_pairs(node, count):
 
 
 @_inner
-def _apart(rows, first, second, chances, left, right):
-    """How likely two rows stay apart, weighed by `chances` `[y, y]` of staying apart later.
-
-    What they share moves together; the rest is matched nearest first if it is little, independently otherwise.
-    """
+def _differences(rows, first, second, left, right):
+    """What each of two rows has more than the other, `[y, chance]`: (entries on the left, on the right, mass)."""
     i = rows.starts[0, first]
     j = rows.starts[0, second]
     i_end = rows.starts[0, first + 1]
@@ -92,18 +97,13 @@ def _apart(rows, first, second, chances, left, right):
             i += 1
         if z <= y:
             j += 1
-    if mass <= NO_MASS or n_right == 0:
-        return mass
-    total = 0.0
-    if n_left * n_right > 16:
-        for i in range(n_left):
-            inner = 0.0
-            y = int(left[i, 0])
-            for j in range(n_right):
-                inner += right[j, 1] * chances[y, int(right[j, 0])]
-            total += left[i, 1] * inner
-        return min(mass, total / mass)
-    rest = mass
+    return n_left, n_right, mass
+
+
+@_inner
+def _match(chances, left, n_left, right, n_right, places, masses):
+    """A coupling of what two rows do not share, nearest first: into `places` (`y * states + z`) and `masses`."""
+    matched = 0
     for _ in range(n_left + n_right):
         nearest = 2.0
         at_i = -1
@@ -117,66 +117,212 @@ def _apart(rows, first, second, chances, left, right):
         if at_i < 0:
             break
         moved = min(left[at_i, 1], right[at_j, 1])
-        total += moved * nearest
-        rest -= moved
+        places[matched] = int(left[at_i, 0]) * chances.shape[0] + int(right[at_j, 0])
+        masses[matched] = moved
+        matched += 1
         left[at_i, 1] -= moved
         right[at_j, 1] -= moved
-    return min(mass, total + max(0.0, rest))
+    return matched
 
 
-@_entry
-def mix(rows, initial, node, count, mixing, work, halt):
-    """Fill `mixing[t]` with bounds on the distance of the laws of steps `t` and `t + 1` under every policy of a node.
+@_inner
+def _independent(chances, left, n_left, right, n_right, mass):
+    """How likely two rows stay apart if what they do not share moves independently."""
+    total = 0.0
+    for i in range(n_left):
+        inner = 0.0
+        y = int(left[i, 0])
+        for j in range(n_right):
+            inner += right[j, 1] * chances[y, int(right[j, 0])]
+        total += left[i, 1] * inner
+    return min(mass, total / mass)
 
-    `apart[s, y]` bounds the chance that two chains of one policy, coupled, differ after `k` moves from `s` and `y`.
-    Without time for more moves, the last bound stands for all later steps.
+
+@_inner
+def _couple(rows, node, count, chances, coupling):
+    """Couple the rows of any two allowed pairs of different states, anew for these `chances` of staying apart."""
+    pairs, first = node.pairs, node.first
+    states = chances.shape[0]
+    left = np.empty((states, 2))
+    right = np.empty((states, 2))
+    for i in range(count):
+        for p in range(first[i], first[i + 1]):
+            for q in range(first[i]):
+                n_left, n_right, mass = _differences(rows, pairs[p], pairs[q], left, right)
+                if n_left * n_right > MOST_MATCHED:
+                    coupling.sizes[p, q] = -1
+                elif mass <= NO_MASS or n_right == 0:
+                    coupling.sizes[p, q] = 0
+                else:
+                    places, masses = coupling.places[p, q], coupling.masses[p, q]
+                    coupling.sizes[p, q] = _match(chances, left, n_left, right, n_right, places, masses)
+
+
+@_inner
+def _stay_apart(rows, node, count, coupling, apart, new, work, halt):
+    """One more move of any two chains, coupled: (how likely they are apart at most, by what factor it fell at least).
+
+    `new` is not finished if there is no time left.
+    """
+    order, pairs, first = node.order, node.pairs, node.first
+    states = apart.shape[0]
+    flat = apart.reshape(states * states)
+    left = np.empty((states, 2))
+    right = np.empty((states, 2))
+    worst = 0.0
+    factor = 0.0
+    for i in range(count):
+        if halt[0] != 0:
+            return 1.0, 1.0
+        for j in range(i):
+            most = 0.0
+            for p in range(first[i], first[i + 1]):
+                for q in range(first[j], first[j + 1]):
+                    size = coupling.sizes[p, q]
+                    if size >= 0:
+                        total = 0.0
+                        for k in range(size):
+                            total += coupling.masses[p, q, k] * flat[coupling.places[p, q, k]]
+                        work[IN_BOUNDS] += size + 2.0
+                    else:
+                        n_left, n_right, mass = _differences(rows, pairs[p], pairs[q], left, right)
+                        total = _independent(apart, left, n_left, right, n_right, mass)
+                        work[IN_BOUNDS] += n_left * n_right + n_left + 20.0
+                    most = max(most, total)
+            s, y = order[i], order[j]
+            chance = min(most, apart[s, y])
+            new[s, y] = new[y, s] = chance
+            worst = max(worst, chance)
+            if apart[s, y] > 0.0:
+                factor = max(factor, chance / apart[s, y])
+    return worst, factor
+
+
+@_inner
+def _apart_by(coupling, flat, p, q):
+    """How likely two pairs lead apart, by their coupling."""
+    total = 0.0
+    for k in range(coupling.sizes[p, q]):
+        total += coupling.masses[p, q, k] * flat[coupling.places[p, q, k]]
+    return total
+
+
+@_inner
+def _loosen(node, count, coupling, apart, loosened):
+    """Guess which part of the time that two chains stay apart each pair takes away: into `loosened` `[s * a]`.
+
+    Two chains are followed for a while that stay apart as long as they can, from the start and from the state farthest
+    from it; whenever one of them is at a state, another action there makes them meet more or less often.
     """
     order, pairs, first = node.order, node.pairs, node.first
     states = order.size
-    steps = mixing.size
-    apart = np.empty((states, states))
-    new = np.empty((states, states))
-    left = np.empty((states, 2))
-    right = np.empty((states, 2))
-    apart[:] = new[:] = 1.0
+    flat = apart.reshape(states * states)
+    lost = np.zeros((first[count], states))  # by a pair, with the other chain at a state
+    best = np.zeros((states, states, 2), dtype=np.int64)
+    for i in range(count):
+        for j in range(i):
+            most = -1.0
+            for p in range(first[i], first[i + 1]):
+                for q in range(first[j], first[j + 1]):
+                    total = _apart_by(coupling, flat, p, q)
+                    lost[p, order[j]] = max(lost[p, order[j]], total)
+                    lost[q, order[i]] = max(lost[q, order[i]], total)
+                    if total > most:
+                        most = total
+                        best[order[i], order[j], 0], best[order[i], order[j], 1] = p, q
+            for p in range(first[i], first[i + 1]):
+                lost[p, order[j]] = 1.0 - lost[p, order[j]] / most if most > 0.0 else 0.0
+            for q in range(first[j], first[j + 1]):
+                lost[q, order[i]] = 1.0 - lost[q, order[i]] / most if most > 0.0 else 0.0
+    place = np.zeros(states, dtype=np.int64)
+    far = 0
+    for i in range(count):
+        place[order[i]] = i
+        if apart[order[0], order[i]] > apart[order[0], order[far]]:
+            far = i
+    now = np.zeros((states, states))
+    new = np.zeros((states, states))
+    now[order[far], order[0]] = 1.0
+    for p in range(first[count]):
+        loosened[pairs[p]] = 0.0
+    for _ in range(FOLLOWED_MOVES):
+        new[:] = 0.0
+        for i in range(count):
+            for j in range(i):
+                s, y = order[i], order[j]
+                mass = now[s, y] + now[y, s]
+                if mass > 0.0:
+                    for p in range(first[i], first[i + 1]):
+                        loosened[pairs[p]] += mass * lost[p, y]
+                    for q in range(first[j], first[j + 1]):
+                        loosened[pairs[q]] += mass * lost[q, s]
+                    p, q = best[s, y, 0], best[s, y, 1]
+                    for k in range(coupling.sizes[p, q]):
+                        at = coupling.places[p, q, k]
+                        new[at // states, at % states] += mass * coupling.masses[p, q, k]
+        now, new = new, now
+    for p in range(first[count]):
+        loosened[pairs[p]] = min(1.0, loosened[pairs[p]])
+
+
+@_entry
+def mix(rows, initial, node, count, mixing, loosened, work, halt):
+    """Fill `mixing` `[3, t]` for all policies of a node: how far laws move in a step, are from later laws, and the sums
+
+    of the latter over later steps. `apart[s, y]` bounds the chance that two chains of one policy, coupled, differ after
+    `k` moves from `s` and `y`. Without time for more moves, the last bound stands for all later steps.
+    """
+    order, pairs, first = node.order, node.pairs, node.first
+    states = order.size
+    steps = mixing.shape[1] - 1
+    apart = np.ones((states, states))
+    new = np.ones((states, states))
     for s in range(states):
         apart[s, s] = new[s, s] = 0.0
+    used = first[count]
+    shape = used, used, MOST_MATCHED + 1
+    coupling = _Coupling(np.zeros((used, used), np.int64), np.empty(shape, np.int64), np.empty(shape))
     worst = 1.0
+    factor = 1.0
+    earlier = 1.0
+    refresh = 1
     k = 0
     while True:
         farthest = 0.0
         for p in range(first[0], first[1]):
             farthest = max(farthest, expected(rows, pairs[p], apart[initial]))
-        mixing[k] = farthest
-        k += 1
-        if (
-            k == steps
-            or k > MOST_COUPLINGS
-            or worst <= COUPLED_CHANCE
-            or (k > HOPELESS_STEPS and worst > HOPELESS_CHANCE)
-        ):
-            break
-        worst = 0.0
+        mixing[0, k] = farthest
+        farthest = 0.0
         for i in range(count):
-            for j in range(i):
-                if halt[0] != 0:
-                    break
-                most = 0.0
-                for p in range(first[i], first[i + 1]):
-                    for q in range(first[j], first[j + 1]):
-                        most = max(most, _apart(rows, pairs[p], pairs[q], apart, left, right))
-                        work[IN_BOUNDS] += rows.starts[0, pairs[p] + 1] - rows.starts[0, pairs[p]] + 60.0
-                s, y = order[i], order[j]
-                new[s, y] = min(most, apart[s, y])
-                new[y, s] = new[s, y]
-                worst = max(worst, new[s, y])
+            farthest = max(farthest, apart[initial, order[i]])
+        mixing[1, k] = farthest
+        k += 1
+        if k == steps or k > MOST_COUPLINGS or worst <= COUPLED_CHANCE:
+            break
+        if k > max(HOPELESS_STEPS, 2 * count) and factor >= 1.0:
+            break
+        if k % PATIENT_STEPS == 0:
+            if earlier - factor < LITTLE_CHANGE * (1.0 - factor):
+                break
+            earlier = factor
+        if k == refresh:
+            _couple(rows, node, count, apart, coupling)
+            work[IN_BOUNDS] += 60.0 * used * used / 2.0
+            refresh *= 3
+        worst, factor = _stay_apart(rows, node, count, coupling, apart, new, work, halt)
         if halt[0] != 0:
-            worst = 1.0
+            worst = factor = 1.0
             break
         apart, new = new, apart
+    if k > 1:
+        _loosen(node, count, coupling, apart, loosened)
     # `worst` bounds the distance after k - 1 moves from any two starts, and such factors multiply.
-    for t in range(k, steps):
-        mixing[t] = min(mixing[t - 1], mixing[t - k + 1] * worst) if k > 1 else mixing[t - 1]
+    for j in range(2):
+        for t in range(k, steps):
+            mixing[j, t] = min(factor * mixing[j, t - 1], mixing[j, t - k + 1] * worst if k > 1 else 1.0)
+    mixing[2, steps] = 0.0
+    for t in range(steps - 1, -1, -1):
+        mixing[2, t] = mixing[2, t + 1] + mixing[1, t]
 
 
 @_inner
@@ -186,6 +332,17 @@ def _sweep(rows, node, count, costs, later, now):
         least = np.inf
         for p in range(node.first[i], node.first[i + 1]):
             least = min(least, costs[p] + expected(rows, node.pairs[p], later))
+        now[node.order[i]] = least
+
+
+@_inner
+def _look_ahead(rows, node, count, costs, later, now, ahead):
+    """The same step, which keeps what each pair would cost."""
+    for i in range(count):
+        least = np.inf
+        for p in range(node.first[i], node.first[i + 1]):
+            ahead[p] = costs[p] + expected(rows, node.pairs[p], later)
+            least = min(least, ahead[p])
         now[node.order[i]] = least
 
 
@@ -216,64 +373,187 @@ def _averaging_error(tails, begin, end, pairs, used, means, mixing):
 
 
 @_inner
-def _blocks(steps, mixing, scale, ends):
-    """Cut the steps into blocks of at most `scale / mixing[t]`, single steps if `scale` is 0; how many.
+def _distance_error(costs, runs, begin, end, pairs, used, means, distances):
+    """Another bound on the same: `sum_t distances[t] span(c[t] - means)`."""
+    n_actions = costs.shape[2]
+    error = 0.0
+    t = begin
+    while t < end:
+        following = min(end, runs[t])
+        low = np.inf
+        high = -np.inf
+        for p in range(used):
+            apart = costs[t, pairs[p] // n_actions, pairs[p] % n_actions] - means[p]
+            low = min(low, apart)
+            high = max(high, apart)
+        error += (distances[t] - distances[following]) * (high - low)
+        t = following
+    return error
+
+
+@_inner
+def _is_settled(steps, mixing, scale, runs, t):
+    """Whether laws hardly move from a step on: the last block may begin there."""
+    return mixing[0, t] * (steps - t) <= scale or (runs[t] > t + 1 and mixing[2, t] <= scale)
+
+
+@_inner
+def _blocks(steps, mixing, scale, runs, ends):
+    """Cut the steps into blocks of at most `scale / mixing[t]`, or of equal costs if these last longer; how many.
 
     A block is no longer than a quarter of what went before, except the last, which begins once laws hardly move.
     """
     t = 0
     used = 0
     while t < steps:
-        if mixing[t] * (steps - t) <= scale:
+        if _is_settled(steps, mixing, scale, runs, t):
             t = steps
         else:
-            t = min(steps, t + max(1, min(1 + t // 4, int(scale / mixing[t]))))
+            run = runs[t]
+            t = min(steps, t + max(1, min(1 + t // 4, int(scale / mixing[0, t]))))
+            while t < run and not _is_settled(steps, mixing, scale, runs, t):
+                t += 1
         ends[used] = t
         used += 1
     return used
 
 
-@_inner
-def _tail(rows, node, count, means, length, precision, end_values, biases):
-    """Lower bound on the cost of `length` steps of constant costs: `end_values`; returns (gain, steps it was used for).
+@_entry
+def find_runs(costs, runs):
+    """Fill `runs` `[t]` with the first later step whose costs are not those of step `t`."""
+    steps = costs.shape[0]
+    runs[steps - 1] = steps
+    for t in range(steps - 2, -1, -1):
+        runs[t] = runs[t + 1] if _equal(costs[t], costs[t + 1]) else t + 1
 
-    With `L` one step of backward induction, `L h >= h + g` and `V_n = L^n 0` give
-    `V_N >= h + (N - n) g + min(V_n - h)`.
+
+@_inner
+def _equal(first, second):
+    for s in range(first.shape[0]):
+        for a in range(first.shape[1]):
+            if first[s, a] != second[s, a]:
+                return False
+    return True
+
+
+@_inner
+def _most_stretches(ends, n_blocks):
+    """How many stretches the blocks can need: a step and a leap for each sweep, and the rest."""
+    most = 0
+    begin = 0
+    for b in range(n_blocks):
+        most += min(ends[b] - begin, 2 * MOST_SWEEPS + 3)
+        begin = ends[b]
+    return most
+
+
+@_inner
+def _induce(rows, node, count, means, length, tolerance, values, stretches, used):
+    """Backward induction over `length` steps of equal costs, from `values` to values that are no higher than exact.
+
+    Where values change by nearly the same in every step, a leap takes many steps at once, and loses no more than
+    `tolerance` a step. The stretches that follow each other backward are appended; returns (their number, sweeps).
     """
-    order, states = node.order, end_values.size
-    now = np.zeros(states)
-    new = np.zeros(states)
-    n = 0
-    gain = 0.0
-    while n < length:
-        _sweep(rows, node, count, means, now, new)
-        n += 1
-        low, high = _changes(order, count, now, new)
-        now, new = new, now
-        gain = low
-        if n >= MOST_SWEEPS or (high - low) * (length - n) <= precision:
+    order, first = node.order, node.first
+    states, size = values.size, first[count]
+    now, new, far, after = values.copy(), np.zeros(states), np.zeros(states), np.zeros(states)
+    ahead, far_ahead = np.empty(size), np.empty(size)
+    change = np.zeros(states)
+    left = length
+    sweeps = 1
+    bend = np.inf
+    _look_ahead(rows, node, count, means, now, new, ahead)
+    while True:
+        stretches.lengths[used] = 1
+        for i in range(count):
+            for p in range(first[i], first[i + 1]):
+                stretches.early[used, p] = ahead[p] - new[order[i]]
+        used += 1
+        left -= 1
+        if left == 0:
             break
-    copy(now, biases, states)
-    left = length - n
-    spread_left = (high - low) * left
-    rounds = 0
-    if spread_left > precision:
-        while rounds < MOST_SWEEPS:
-            _sweep(rows, node, count, means, biases, new)
-            rounds += 1
-            low, high = _changes(order, count, biases, new)
-            gain = max(gain, low)
-            if (high - low) * left <= precision or rounds == MOST_SWEEPS:
-                gain = low
-                break
+        if sweeps >= MOST_SWEEPS:
+            used, more = _settle(rows, node, count, means, left, tolerance, new, stretches, used)
+            sweeps += more
+            break
+        turned = 0.0
+        for i in range(count):
+            s = order[i]
+            turned = max(turned, change[s] - (new[s] - now[s]))
+            change[s] = new[s] - now[s]
+        bend = turned if sweeps > 1 else np.inf
+        leap = int(min(float(left - 1), 2.0 * tolerance / bend - 1.0)) if bend > 0.0 else left - 1
+        low, high = _changes(order, count, now, new)
+        if high - low <= tolerance:
+            leap = left - 1
             for i in range(count):
-                biases[order[i]] = 0.5 * (biases[order[i]] + new[order[i]])
+                change[order[i]] = low
+        if leap >= SHORTEST_LEAP:
+            for i in range(count):
+                far[order[i]] = new[order[i]] + leap * change[order[i]]
+            _look_ahead(rows, node, count, means, far, after, far_ahead)
+            sweeps += 1
+            excess = 0.0
+            for i in range(count):
+                s = order[i]
+                excess = max(excess, far[s] + change[s] - after[s])
+            if excess <= 2.0 * tolerance:
+                share = 1.0 / (leap + 1.0)
+                stretches.lengths[used] = leap
+                for i in range(count):
+                    s = order[i]
+                    for p in range(first[i], first[i + 1]):
+                        late = ahead[p] - new[s]
+                        rise = far_ahead[p] - far[s] - change[s] + excess - late
+                        stretches.early[used, p] = late + leap * share * rise
+                        stretches.late[used, p] = late + share * rise
+                used += 1
+                left -= leap
+                lost = 0.5 * excess * leap
+                for i in range(count):
+                    s = order[i]
+                    now[s] = far[s] - lost
+                    new[s] = after[s] - lost
+                    for p in range(first[i], first[i + 1]):
+                        ahead[p] = far_ahead[p] - lost
+                continue
+        now, new = new, now
+        _look_ahead(rows, node, count, means, now, new, ahead)
+        sweeps += 1
+    copy(new, values, states)
+    return used, sweeps
+
+
+@_inner
+def _settle(rows, node, count, means, length, tolerance, values, stretches, used):
+    """The same for values that keep swinging: with `L` one step of backward induction, and damped sweeps for `h`,
+
+    `L h >= h + g` gives `L^N V >= h + N g + min(V - h)`.
+    """
+    order, first, states = node.order, node.first, values.size
+    biases, new = values.copy(), np.zeros(states)
+    ahead = np.empty(first[count])
+    gain = 0.0
+    sweeps = 0
+    while True:
+        _look_ahead(rows, node, count, means, biases, new, ahead)
+        sweeps += 1
+        low, high = _changes(order, count, biases, new)
+        gain = low
+        if high - low <= tolerance or sweeps == MOST_SWEEPS:
+            break
+        for i in range(count):
+            biases[order[i]] = 0.5 * (biases[order[i]] + new[order[i]])
+    stretches.lengths[used] = length
     shift = np.inf
     for i in range(count):
-        shift = min(shift, now[order[i]] - biases[order[i]])
+        shift = min(shift, values[order[i]] - biases[order[i]])
+        for p in range(first[i], first[i + 1]):
+            stretches.early[used, p] = max(0.0, ahead[p] - biases[order[i]] - gain)
+            stretches.late[used, p] = stretches.early[used, p]
     for i in range(count):
-        end_values[order[i]] = biases[order[i]] + left * gain + shift
-    return gain, left, n + rounds
+        values[order[i]] = biases[order[i]] + length * gain + shift
+    return used + 1, sweeps
 
 
 @_inner
@@ -289,66 +569,52 @@ def _changes(order, count, before, after):
 
 
 @_entry
-def bound(rows, problem, floors, node, count, mixing, scale, precision, work):
+def bound(rows, problem, floors, node, count, mixing, loosened, runs, scale, precision, work):
     """Lower bound on all policies of a node, without its terms; the terms and guesses of the node are filled in.
 
     The bound is the returned value plus, for each reached state, the least of its terms. Where the guesses of all
     pairs of a state are large, branching helps. Minus infinity if there is no time left.
     """
-    order, pairs, first = node.order, node.pairs, node.first
-    steps = problem.costs.shape[0]
-    states = problem.costs.shape[1]
-    n_actions = problem.costs.shape[2]
-    used = first[count]
+    steps, states, n_actions = problem.costs.shape
+    pairs, size = node.pairs, node.first[count]
     ends = np.empty(steps, dtype=np.int64)
-    n_blocks = _blocks(steps, mixing, scale, ends)
-    window = ends[n_blocks - 2] if n_blocks > 1 else 0
-    means = np.empty(used)
-    node.terms[:used] = 0.0
-    node.guesses[:used] = 0.0
-    # the constant tail
-    _average(problem.tails, window, steps, pairs, used, means)
-    error = _averaging_error(problem.tails, window, steps, pairs, used, means, mixing)
-    values = np.zeros((window + 1, states))
-    biases = np.zeros(states)
-    gain, middle, sweeps = _tail(rows, node, count, means, steps - window, precision, values[window], biases)
-    residues = np.empty(used)
-    for i in range(count):
-        for p in range(first[i], first[i + 1]):
-            ahead = means[p] + expected(rows, pairs[p], biases)
-            residues[p] = max(0.0, ahead - biases[order[i]] - gain)
-    # the window, block by block
-    extra = np.empty((window, used))
-    for b in range(n_blocks - 2, -1, -1):
-        begin = ends[b - 1] if b > 0 else 0
-        end = ends[b]
-        _average(problem.tails, begin, end, pairs, used, means)
-        if end > begin + 1:
-            error += _averaging_error(problem.tails, begin, end, pairs, used, means, mixing)
+    n_blocks = _blocks(steps, mixing, scale, runs, ends)
+    most = _most_stretches(ends, n_blocks)
+    stretches = _Stretches(np.empty(most, np.int64), np.empty((most, size)), np.empty((most, size)))
+    means = np.empty(size)
+    values = np.zeros(states)
+    error = 0.0
+    used = 0
+    sweeps = 0
+    for b in range(n_blocks - 1, -1, -1):
         if problem.halt[0] != 0:
             return -np.inf
-        for t in range(end - 1, begin - 1, -1):
-            for i in range(count):
-                least = np.inf
-                for p in range(first[i], first[i + 1]):
-                    ahead = means[p] + expected(rows, pairs[p], values[t + 1])
-                    extra[t, p] = ahead
-                    least = min(least, ahead)
-                values[t, order[i]] = least
-                for p in range(first[i], first[i + 1]):
-                    extra[t, p] -= least
-    work[IN_BOUNDS] += used * (10.0 + rows.chances.size / (states * n_actions)) * (window + sweeps)
-    _charge(rows, floors, node, count, extra, residues, middle, problem.initial)
-    return values[0, problem.initial] - error
+        begin = ends[b - 1] if b > 0 else 0
+        end = ends[b]
+        _average(problem.tails, begin, end, pairs, size, means)
+        if runs[begin] < end:
+            parts = _averaging_error(problem.tails, begin, end, pairs, size, means, mixing[0])
+            error += min(parts, _distance_error(problem.costs, runs, begin, end, pairs, size, means, mixing[2]))
+        used, more = _induce(
+            rows, node, count, means, end - begin, precision / steps, values, stretches, used
+        )
+        sweeps += more
+    work[IN_BOUNDS] += size * (10.0 + rows.chances.size / (states * n_actions)) * sweeps
+    _charge(rows, floors, node, count, stretches, used, problem.initial)
+    for p in range(size):
+        node.guesses[p] += error * loosened[pairs[p]]
+    return values[problem.initial] - error
 
 
 @_inner
-def _charge(rows, floors, node, count, extra, residues, middle, initial):
-    """Add up what each pair costs above the relaxed optimum, by its least chance and along that optimum."""
-    order, pairs, first, terms, guesses = node.order, node.pairs, node.first, node.terms, node.guesses
-    window = extra.shape[0]
+def _least_chances(rows, floors, node, count, initial, steps, least):
+    """Fill `least` `[t, s]` with the least chances under any policy of a node, as long as these say more than `floors`
+
+    do of late steps; for how many steps.
+    """
+    order, pairs, first = node.order, node.pairs, node.first
     states = floors.late.size
-    surest = np.zeros((states, states))  # the least chance of y after s, for this node
+    surest = np.zeros((states, states))  # the least chance of y after s
     row_law = np.zeros(states)
     for i in range(count):
         s = order[i]
@@ -357,44 +623,80 @@ def _charge(rows, floors, node, count, extra, residues, middle, initial):
             spread(rows, pairs[p], 1.0, row_law)
             for y in range(states):
                 surest[s, y] = row_law[y] if p == first[i] else min(surest[s, y], row_law[y])
-    least = np.zeros(states)
-    law = np.zeros(states)
-    new_least = np.empty(states)
-    new_law = np.empty(states)
-    least[initial] = 1.0
-    law[initial] = 1.0
+    forward = np.zeros(states)
+    new = np.zeros(states)
+    forward[initial] = 1.0
     mass = 1.0
-    for t in range(window):
-        new_law[:] = 0.0
-        for i in range(count):
-            s = order[i]
-            floor = least[s]
-            floor = max(floor, floors.reach[t, s] if t < floors.reach.shape[0] else floors.late[s])
-            taken = first[i]
-            for p in range(first[i], first[i + 1]):
-                terms[p] += floor * extra[t, p]
-                guesses[p] += law[s] * extra[t, p]
-                if extra[t, p] == 0.0:
-                    taken = p
-            if law[s] > 0.0:
-                spread(rows, pairs[taken], law[s], new_law)
-        law, new_law = new_law, law
-        if mass > 1e-3:
-            new_least[:] = 0.0
-            mass = 0.0
+    t = 0
+    while t < steps and (mass > NO_FLOOR or t < floors.reach.shape[0]):
+        for y in range(states):
+            known = floors.reach[t, y] if t < floors.reach.shape[0] else floors.late[y]
+            least[t, y] = max(forward[y], known)
+        if mass > NO_FLOOR:
+            new[:] = 0.0
             for i in range(count):
                 s = order[i]
-                if least[s] > 0.0:
+                if forward[s] > 0.0:
                     for y in range(states):
-                        new_least[y] += least[s] * surest[s, y]
+                        new[y] += forward[s] * surest[s, y]
+            mass = 0.0
             for y in range(states):
-                mass += new_least[y]
-            least, new_least = new_least, least
+                mass += new[y]
+            forward, new = new, forward
         else:
-            least[:] = 0.0
-    late_steps = max(0, window + middle - max(window, floors.reach.shape[0] - 1))
-    for i in range(count):
-        s = order[i]
-        for p in range(first[i], first[i + 1]):
-            terms[p] += late_steps * floors.late[s] * residues[p]
-            guesses[p] += middle * max(law[s], floors.late[s]) * residues[p]
+            forward[:] = 0.0
+        t += 1
+    return t
+
+
+@_inner
+def _charge(rows, floors, node, count, stretches, used, initial):
+    """Add up what each pair costs above the relaxed optimum, by its least chance and along that optimum."""
+    order, pairs, first, terms, guesses = node.order, node.pairs, node.first, node.terms, node.guesses
+    states = floors.late.size
+    steps = 0
+    for k in range(used):
+        steps += stretches.lengths[k]
+    least = np.empty((steps, states))
+    known = _least_chances(rows, floors, node, count, initial, steps, least)
+    law = np.zeros(states)
+    new_law = np.zeros(states)
+    law[initial] = 1.0
+    terms[: first[count]] = 0.0
+    guesses[: first[count]] = 0.0
+    t = 0
+    for k in range(used - 1, -1, -1):
+        length = stretches.lengths[k]
+        early, late = stretches.early[k], stretches.late[k]
+        moves = min(length, SHOWN_MOVES)
+        for move in range(moves):
+            new_law[:] = 0.0
+            for i in range(count):
+                s = order[i]
+                taken = first[i]
+                for p in range(first[i], first[i + 1]):
+                    guesses[p] += law[s] * early[p] * (1.0 if move < moves - 1 else length - moves + 1.0)
+                    if early[p] < early[taken]:
+                        taken = p
+                if law[s] > 0.0:
+                    spread(rows, pairs[taken], law[s], new_law)
+            law, new_law = new_law, law
+        for i in range(count):
+            s = order[i]
+            at_first = 0.0
+            at_last = 0.0
+            for j in range(min(length, max(0, known - t))):
+                later = j / (length - 1.0) if length > 1 else 0.0
+                at_first += least[t + j, s] * (1.0 - later)
+                at_last += least[t + j, s] * later
+            begin = max(0, known - t)
+            if begin < length:
+                rest = float(length - begin)
+                later = (begin + length - 1.0) * rest / 2.0 / (length - 1.0) if length > 1 else 0.0
+                at_first += floors.late[s] * (rest - later)
+                at_last += floors.late[s] * later
+            for p in range(first[i], first[i + 1]):
+                terms[p] += at_first * early[p]
+                if length > 1:
+                    terms[p] += at_last * late[p]
+        t += length

@@ -44,6 +44,8 @@ class Tree(NamedTuple):
     bounds: Floats  # [node]
     marks: NDArray[np.int64]  # [node, 3]: DEPTH, MIXING_DEPTH, SCALE
     mixing: Floats  # [depth, t]
+    loosened: Floats  # [depth, s * a]
+    runs: NDArray[np.int64]  # [t], the first later step with other costs
     policy: NDArray[np.int64]  # [s], the incumbent
     best: Floats  # [2]: VALUE, CLOSED_BOUND
     counts: NDArray[np.int64]  # [4]: OPEN, NODES, BOUNDS, TRIED
@@ -62,6 +64,25 @@ class Node(NamedTuple):
     terms: Floats  # [s * a], what choosing a pair adds to the bound at least
     guesses: Floats  # [s * a], what choosing a pair would add along the relaxed optimum
     policy: NDArray[np.int64]  # [s], the cheapest of its policies
+
+
+class Coupling(NamedTuple):
+    """How two rows that are not the same move together, for any two pairs of a node."""
+
+    sizes: NDArray[np.int64]  # [pair, pair], entries; -1 if they move independently
+    places: NDArray[np.int64]  # [pair, pair, entry], the two successors, as one number
+    masses: Floats  # [pair, pair, entry], chances
+
+
+class Stretches(NamedTuple):
+    """Backward induction as it went, stretch by stretch from the last step: what pairs cost above the best of a state.
+
+    From the first to the last step of a stretch this changes by the same in every step.
+    """
+
+    lengths: NDArray[np.int64]  # [k], steps
+    early: Floats  # [k, pair], in the first step of a stretch
+    late: Floats  # [k, pair], in its last, if it has more than one
 
 
 def new_node(allowed: Bools) -> Node:

@@ -158,7 +158,7 @@ def _computed_bound(rows, problem, floors, tree, scales, coupled_depth, node, co
     depth = node.marks[state.DEPTH]
     if node.marks[state.MIXING_DEPTH] < 0 or (depth <= coupled_depth and node.marks[state.MIXING_DEPTH] < depth):
         node.marks[state.MIXING_DEPTH] = depth
-        mix(rows, problem.initial, node, count, tree.mixing[depth], tree.work, problem.halt)
+        mix(rows, problem.initial, node, count, tree.mixing[depth], tree.loosened[depth], tree.work, problem.halt)
     precision = min(tree.best[state.VALUE] - inherited, 1.0) * 0.01
     return _best_bound(rows, problem, floors, tree, scales, node, count, precision)
 
@@ -237,8 +237,9 @@ def _best_bound(rows, problem, floors, tree, scales, node, count, precision):
         if k == 0 and low < high and problem.costs.shape[0] > LONG_STEPS and at > 0:
             continue
         tree.counts[state.BOUNDS] += 1
-        mixing = tree.mixing[node.marks[state.MIXING_DEPTH]]
-        total = bound(rows, problem, floors, node, count, mixing, scales[k], precision, tree.work)
+        depth = node.marks[state.MIXING_DEPTH]
+        mixing = tree.mixing[depth], tree.loosened[depth]
+        total = bound(rows, problem, floors, node, count, *mixing, tree.runs, scales[k], precision, tree.work)
         for i in range(count):
             total += _least(node.terms, node.first[i], node.first[i + 1])
         if total > best:

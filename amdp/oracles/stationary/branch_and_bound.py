@@ -31,7 +31,7 @@ from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.search import Search, SearchClock, SearchResult, next_portion
 
 # Scales of averaging. 0 averages nothing: plain backward induction.
-SCALES = np.array([0.0, 1.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0])
+SCALES = np.array([0.0, 1.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0])
 FLOOR_MOVES = 64  # moves for which the least chance of each state is worked out step by step
 SPARSE_SHARE = 1 / 3  # with a smaller share of successors, mixing is worked out anew at every node
 
@@ -58,6 +58,7 @@ class Mixing(NamedTuple):
     """What bounds on all policies that choose among some pairs need of the kernel alone."""
 
     moves: Floats  # [t]: the laws of steps t and t + 1 differ by no more, in total variation, under any policy
+    loosened: Floats  # [s * a]: a guess of which part of this each pair takes away
     floors: Floors  # the least chance of each state
 
     @classmethod
@@ -65,13 +66,14 @@ class Mixing(NamedTuple):
         """Work out mixing and least chances for the policies of the `allowed` pairs `[s, a]`, until `halt` is set."""
         steps, states, actions = chains.shape
         node = new_node(np.ones((states, actions), dtype=bool) if allowed is None else allowed)
-        moves, stop = np.empty(steps), np.zeros(1, dtype=np.int64) if halt is None else halt
+        moves, stop = np.empty((3, steps + 1)), np.zeros(1, dtype=np.int64) if halt is None else halt
         count = kernels.search.chains.reached(chains.rows, node.allowed, chains.initial, steps, node.order)
         kernels.search.bounds.list_pairs(node, count)
+        loosened = np.zeros(states * actions)
         floors = Floors(np.zeros((min(steps, FLOOR_MOVES), states)), np.zeros(states))
         kernels.search.bounds.least_reach(chains.rows, node, count, chains.initial, floors, stop)
-        kernels.search.bounds.mix(chains.rows, chains.initial, node, count, moves, np.zeros(2), stop)
-        return cls(moves, floors)
+        kernels.search.bounds.mix(chains.rows, chains.initial, node, count, moves, loosened, np.zeros(2), stop)
+        return cls(moves, loosened, floors)
 
 
 class TreeSearch(Search):
@@ -104,9 +106,9 @@ class TreeSearch(Search):
         posed = problem if self._lanes is None else problem._replace(lanes=self._lanes)
         incumbent = descents(self._chains, posed, self._settings.starts, clock)
         clock.report(posed, incumbent[1], -inf, 0)
-        tree = new_tree(self._chains, incumbent)
+        tree = new_tree(self._chains, posed, incumbent)
         mixing = self.mixing(clock)
-        tree.mixing[0] = mixing.moves
+        tree.mixing[0], tree.loosened[0] = mixing.moves, mixing.loosened
         tree.work[IN_BOUNDS] = self._bound_price
         note = self._grow(tree, posed, mixing, clock)
         bound = proved(tree, posed)
@@ -133,16 +135,20 @@ class TreeSearch(Search):
         return ""
 
 
-def new_tree(chains: Chains, incumbent: tuple[np.ndarray, float]) -> Tree:
+def new_tree(chains: Chains, problem: Problem, incumbent: tuple[np.ndarray, float]) -> Tree:
     """A tree whose root allows everything."""
     steps, states, actions = chains.shape
+    runs = np.empty(len(problem.costs), dtype=np.int64)
+    kernels.search.bounds.find_runs(problem.costs, runs)
     room = states * actions + actions + 1
     policy, value = incumbent
     return Tree(
         np.ones((room, states, actions), dtype=bool),
         np.full(room, -inf),
         np.repeat(np.array([[0, 0, -1]]), room, axis=0),
-        np.empty((states + 1, steps)),
+        np.empty((states + 1, 3, steps + 1)),
+        np.zeros((states + 1, states * actions)),
+        runs,
         policy.astype(np.int64),
         np.array([value, inf]),
         np.array([1, 0, 0, 0]),

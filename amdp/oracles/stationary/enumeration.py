@@ -106,7 +106,7 @@ class ListSearch(Search):
 
     def _solve_one(self, problem: Problem, clock: SearchClock) -> SearchResult:
         """Try all; a descent gives the value that a policy must fall below to be followed to its end."""
-        tree = new_tree(self._chains, descents(self._chains, problem, 1, clock))
+        tree = new_tree(self._chains, problem, descents(self._chains, problem, 1, clock))
         states = self._chains.shape[1]
         floors = Floors(np.zeros((1, states)), np.zeros(states))  # no floors: without scales there are no bounds
         portion = 4

@@ -23,7 +23,9 @@ def scaled_bound(chains: Chains, problem: Problem, scale: float, allowed: Bools 
     )
     count = kernels.search.chains.reached(chains.rows, node.allowed, chains.initial, steps, node.order)
     kernels.search.bounds.list_pairs(node, count)
-    size = node, count, mixing.moves, scale, 1e-6, np.zeros(2)
+    runs = np.empty(steps, dtype=np.int64)
+    kernels.search.bounds.find_runs(problem.costs, runs)
+    size = node, count, mixing.moves, mixing.loosened, runs, scale, 1e-6, np.zeros(2)
     bound = kernels.search.bounds.bound(chains.rows, problem, mixing.floors, *size)
     ends = node.first[: count + 1].tolist()
     return float(bound + sum(node.terms[low:high].min() for low, high in pairwise(ends)))
@@ -65,15 +67,17 @@ def test_the_bound_of_a_node_is_below_all_policies_of_the_node(family: str) -> N
 def test_no_policy_moves_its_law_faster_than_the_mixing_says(family: str) -> None:
     rng = np.random.default_rng(13)
     domain, _ = world(family, "noise", (80, 7, 3), rng)
-    moves = Mixing.of(Chains(domain.dynamics, domain.initial)).moves
+    moves, distances, sums = Mixing.of(Chains(domain.dynamics, domain.initial)).moves
+    np.testing.assert_allclose(sums[:-1], distances[:-1][::-1].cumsum()[::-1], rtol=1e-12)
     rows = domain.dynamics.dense().p[0]
     for _ in range(200):
         chosen = rows[np.arange(7), rng.integers(3, size=7)]
-        law = np.eye(7)[0]
-        for most in moves[:-1]:
-            after = law @ chosen
-            assert 0.5 * np.abs(after - law).sum() <= most + 1e-12
-            law = after
+        laws = [np.eye(7)[0]]
+        for _ in range(79):
+            laws.append(laws[-1] @ chosen)
+        apart = 0.5 * np.abs(np.array(laws)[:, None] - np.array(laws)).sum(axis=2)
+        assert (np.diagonal(apart, 1) <= moves[:79] + 1e-12).all()
+        assert (np.triu(apart) <= distances[:80, None] + 1e-12).all()
 
 
 @pytest.mark.parametrize("family", FAMILIES)

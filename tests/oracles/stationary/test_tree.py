@@ -41,7 +41,7 @@ def test_no_node_is_bounded_above_its_best_policy(family: str, inherited: str, i
             paid = plain_costs(domain, problem.costs, policies)
             dearer = np.sort(paid[paid > paid.min() + 1e-6])
             ceiling = dearer[0 if incumbent == "second best" else len(dearer) // 2]
-            tree = new_tree(chains, (policies[0], float(ceiling)))
+            tree = new_tree(chains, problem, (policies[0], float(ceiling)))
             mixing = Mixing.of(chains)
             tree.mixing[0], tree.work[IN_BOUNDS] = mixing.moves, ALWAYS
             tree.bounds[0] = -np.inf if inherited == "nothing" else paid.min() - 1e-9
