@@ -7,9 +7,10 @@ See docs/stationary-oracles.md for the mathematics.
 import numpy as np
 
 from amdp.kernels.compiling import ANY_ORDER, entry, inner
-from amdp.kernels.search.chains import copy, expected, spread
-from amdp.kernels.search.state import IN_BOUNDS
+from amdp.kernels.search.chains import copy, expected, span, spread
+from amdp.kernels.search.state import DISTANCES, IN_BOUNDS, MOVES, RESTS
 from amdp.kernels.search.state import Coupling as _Coupling
+from amdp.kernels.search.state import Room as _Room
 from amdp.kernels.search.state import Stretches as _Stretches
 
 MOST_SWEEPS = 256  # of value iteration in the constant tail, and again of the damped kind
@@ -18,8 +19,10 @@ MOST_COUPLINGS = 200  # steps of a coupling that are worked out one by one
 HOPELESS_STEPS = 16  # after so many, two chains that may stay apart for sure are given up
 PATIENT_STEPS, LITTLE_CHANGE = 8, 0.05  # a coupling is extrapolated once its factor gains less in so many steps
 FOLLOWED_MOVES = 64  # of two chains that stay apart
-MOST_MATCHED = 16  # products of numbers of successors: above it, what two rows do not share moves independently
+MOST_MATCHED = 8  # entries of a coupling; what more of two rows is not shared moves independently
+MOST_COUPLES = 1_000_000  # of pairs: above it, all that is not shared moves independently
 NO_MASS = 1e-15
+CARELESSNESS = 2e-6  # what several steps that are averaged by one span may add to an error, each time, is 4 times that
 NO_FLOOR = 1e-3  # least chances that sum to less are not followed any further
 SHORTEST_LEAP = 3  # steps: fewer are swept one by one
 SHOWN_MOVES = 16  # moves of a stretch that guesses follow one by one
@@ -101,9 +104,10 @@ def _differences(rows, first, second, left, right):
 
 
 @_inner
-def _match(chances, left, n_left, right, n_right, places, masses):
+def _match(chances, left, n_left, right, n_right, mass, places, masses):
     """A coupling of what two rows do not share, nearest first: into `places` (`y * states + z`) and `masses`."""
     matched = 0
+    rest = mass
     for _ in range(n_left + n_right):
         nearest = 2.0
         at_i = -1
@@ -120,8 +124,10 @@ def _match(chances, left, n_left, right, n_right, places, masses):
         places[matched] = int(left[at_i, 0]) * chances.shape[0] + int(right[at_j, 0])
         masses[matched] = moved
         matched += 1
+        rest -= moved
         left[at_i, 1] -= moved
         right[at_j, 1] -= moved
+    masses[matched - 1] += max(0.0, rest)  # rounding, on the side of staying apart
     return matched
 
 
@@ -139,23 +145,46 @@ def _independent(chances, left, n_left, right, n_right, mass):
 
 
 @_inner
-def _couple(rows, node, count, chances, coupling):
-    """Couple the rows of any two allowed pairs of different states, anew for these `chances` of staying apart."""
+def _couple(rows, node, count, chances, coupling, halt):
+    """Couple the rows of any two allowed pairs of different states, anew for these `chances` of staying apart.
+
+    It is not finished if there is no time left.
+    """
     pairs, first = node.pairs, node.first
     states = chances.shape[0]
     left = np.empty((states, 2))
     right = np.empty((states, 2))
     for i in range(count):
         for p in range(first[i], first[i + 1]):
+            if halt[0] != 0:
+                return
             for q in range(first[i]):
+                both = _both(p, q)
+                if coupling.sizes[both] < 0:
+                    continue
                 n_left, n_right, mass = _differences(rows, pairs[p], pairs[q], left, right)
-                if n_left * n_right > MOST_MATCHED:
-                    coupling.sizes[p, q] = -1
+                if n_left + n_right > coupling.places.shape[1] + 1:
+                    coupling.sizes[both] = -1
                 elif mass <= NO_MASS or n_right == 0:
-                    coupling.sizes[p, q] = 0
+                    coupling.sizes[both] = 0
                 else:
-                    places, masses = coupling.places[p, q], coupling.masses[p, q]
-                    coupling.sizes[p, q] = _match(chances, left, n_left, right, n_right, places, masses)
+                    places, masses = coupling.places[both], coupling.masses[both]
+                    coupling.sizes[both] = _match(chances, left, n_left, right, n_right, mass, places, masses)
+
+
+@_inner
+def _both(p, q):
+    """The number of two pairs, the second of which comes first."""
+    return p * (p - 1) // 2 + q
+
+
+@_inner
+def _apart_by(coupling, flat, both):
+    """How likely two pairs lead apart, by their coupling."""
+    total = 0.0
+    for k in range(coupling.sizes[both]):
+        total += coupling.masses[both, k] * flat[coupling.places[both, k]]
+    return total
 
 
 @_inner
@@ -178,12 +207,10 @@ def _stay_apart(rows, node, count, coupling, apart, new, work, halt):
             most = 0.0
             for p in range(first[i], first[i + 1]):
                 for q in range(first[j], first[j + 1]):
-                    size = coupling.sizes[p, q]
-                    if size >= 0:
-                        total = 0.0
-                        for k in range(size):
-                            total += coupling.masses[p, q, k] * flat[coupling.places[p, q, k]]
-                        work[IN_BOUNDS] += size + 2.0
+                    both = _both(p, q)
+                    if coupling.sizes[both] >= 0:
+                        total = _apart_by(coupling, flat, both)
+                        work[IN_BOUNDS] += coupling.sizes[both] + 2.0
                     else:
                         n_left, n_right, mass = _differences(rows, pairs[p], pairs[q], left, right)
                         total = _independent(apart, left, n_left, right, n_right, mass)
@@ -199,15 +226,6 @@ def _stay_apart(rows, node, count, coupling, apart, new, work, halt):
 
 
 @_inner
-def _apart_by(coupling, flat, p, q):
-    """How likely two pairs lead apart, by their coupling."""
-    total = 0.0
-    for k in range(coupling.sizes[p, q]):
-        total += coupling.masses[p, q, k] * flat[coupling.places[p, q, k]]
-    return total
-
-
-@_inner
 def _loosen(node, count, coupling, apart, loosened):
     """Guess which part of the time that two chains stay apart each pair takes away: into `loosened` `[s * a]`.
 
@@ -218,18 +236,18 @@ def _loosen(node, count, coupling, apart, loosened):
     states = order.size
     flat = apart.reshape(states * states)
     lost = np.zeros((first[count], states))  # by a pair, with the other chain at a state
-    best = np.zeros((states, states, 2), dtype=np.int64)
+    best = np.zeros((states, states), dtype=np.int64)
     for i in range(count):
         for j in range(i):
             most = -1.0
             for p in range(first[i], first[i + 1]):
                 for q in range(first[j], first[j + 1]):
-                    total = _apart_by(coupling, flat, p, q)
+                    total = _apart_by(coupling, flat, _both(p, q))
                     lost[p, order[j]] = max(lost[p, order[j]], total)
                     lost[q, order[i]] = max(lost[q, order[i]], total)
                     if total > most:
                         most = total
-                        best[order[i], order[j], 0], best[order[i], order[j], 1] = p, q
+                        best[order[i], order[j]] = _both(p, q)
             for p in range(first[i], first[i + 1]):
                 lost[p, order[j]] = 1.0 - lost[p, order[j]] / most if most > 0.0 else 0.0
             for q in range(first[j], first[j + 1]):
@@ -256,10 +274,10 @@ def _loosen(node, count, coupling, apart, loosened):
                         loosened[pairs[p]] += mass * lost[p, y]
                     for q in range(first[j], first[j + 1]):
                         loosened[pairs[q]] += mass * lost[q, s]
-                    p, q = best[s, y, 0], best[s, y, 1]
-                    for k in range(coupling.sizes[p, q]):
-                        at = coupling.places[p, q, k]
-                        new[at // states, at % states] += mass * coupling.masses[p, q, k]
+                    both = best[s, y]
+                    for k in range(coupling.sizes[both]):
+                        at = coupling.places[both, k]
+                        new[at // states, at % states] += mass * coupling.masses[both, k]
         now, new = new, now
     for p in range(first[count]):
         loosened[pairs[p]] = min(1.0, loosened[pairs[p]])
@@ -280,8 +298,9 @@ def mix(rows, initial, node, count, mixing, loosened, work, halt):
     for s in range(states):
         apart[s, s] = new[s, s] = 0.0
     used = first[count]
-    shape = used, used, MOST_MATCHED + 1
-    coupling = _Coupling(np.zeros((used, used), np.int64), np.empty(shape, np.int64), np.empty(shape))
+    couples = used * (used - 1) // 2
+    room = MOST_MATCHED if couples <= MOST_COUPLES else 0
+    coupling = _Coupling(np.zeros(couples, np.int64), np.empty((couples, room), np.int64), np.empty((couples, room)))
     worst = 1.0
     factor = 1.0
     earlier = 1.0
@@ -291,11 +310,11 @@ def mix(rows, initial, node, count, mixing, loosened, work, halt):
         farthest = 0.0
         for p in range(first[0], first[1]):
             farthest = max(farthest, expected(rows, pairs[p], apart[initial]))
-        mixing[0, k] = farthest
+        mixing[MOVES, k] = farthest
         farthest = 0.0
         for i in range(count):
             farthest = max(farthest, apart[initial, order[i]])
-        mixing[1, k] = farthest
+        mixing[DISTANCES, k] = farthest
         k += 1
         if k == steps or k > MOST_COUPLINGS or worst <= COUPLED_CHANCE:
             break
@@ -306,7 +325,7 @@ def mix(rows, initial, node, count, mixing, loosened, work, halt):
                 break
             earlier = factor
         if k == refresh:
-            _couple(rows, node, count, apart, coupling)
+            _couple(rows, node, count, apart, coupling, halt)
             work[IN_BOUNDS] += 60.0 * used * used / 2.0
             refresh *= 3
         worst, factor = _stay_apart(rows, node, count, coupling, apart, new, work, halt)
@@ -314,15 +333,15 @@ def mix(rows, initial, node, count, mixing, loosened, work, halt):
             worst = factor = 1.0
             break
         apart, new = new, apart
-    if k > 1:
+    if k > 1 and halt[0] == 0:
         _loosen(node, count, coupling, apart, loosened)
     # `worst` bounds the distance after k - 1 moves from any two starts, and such factors multiply.
     for j in range(2):
         for t in range(k, steps):
             mixing[j, t] = min(factor * mixing[j, t - 1], mixing[j, t - k + 1] * worst if k > 1 else 1.0)
-    mixing[2, steps] = 0.0
+    mixing[RESTS, steps] = 0.0
     for t in range(steps - 1, -1, -1):
-        mixing[2, t] = mixing[2, t + 1] + mixing[1, t]
+        mixing[RESTS, t] = mixing[RESTS, t + 1] + mixing[DISTANCES, t]
 
 
 @_inner
@@ -353,22 +372,27 @@ def _average(tails, begin, end, pairs, used, out):
 
 
 @_inner
-def _averaging_error(tails, begin, end, pairs, used, means, mixing):
-    """At most what averaging the costs of the steps `begin .. end - 1` can add: `sum_t mixing[t - 1] span(N[t])`."""
+def _averaging_error(tails, begin, end, pairs, used, means, moves, work):
+    """At most what averaging the costs of the steps `begin .. end - 1` can add: `sum_t moves[t - 1] span(N[t])`.
+
+    Where laws hardly move, one span stands for several steps: a step changes it by no more than 4, costs being at most
+    1 in size.
+    """
     error = 0.0
-    for t in range(begin + 1, end):
-        moves = mixing[t - 1]
+    rest = np.empty(used)
+    t = begin + 1
+    while t < end:
+        stride = int(min(np.sqrt(CARELESSNESS / max(moves[t - 1], 1e-300)), float(end - t)))
         left = float(end - t)
-        # Costs are at most 1 in size, so the spans that are left sum to less than twice the square of their number.
-        if moves * 2.0 * left * left <= 1e-9:
-            return error + moves * 2.0 * left * left
-        low = np.inf
-        high = -np.inf
         for p in range(used):
-            rest = tails[t, pairs[p]] - tails[end, pairs[p]] - left * means[p]
-            low = min(low, rest)
-            high = max(high, rest)
-        error += moves * (high - low)
+            rest[p] = tails[t, pairs[p]] - tails[end, pairs[p]] - left * means[p]
+        work[IN_BOUNDS] += used
+        if stride > 1:
+            error += moves[t - 1] * stride * (span(rest) + 4.0 * stride)
+            t += stride
+        else:
+            error += moves[t - 1] * span(rest)
+            t += 1
     return error
 
 
@@ -394,7 +418,7 @@ def _distance_error(costs, runs, begin, end, pairs, used, means, distances):
 @_inner
 def _is_settled(steps, mixing, scale, runs, t):
     """Whether laws hardly move from a step on: the last block may begin there."""
-    return mixing[0, t] * (steps - t) <= scale or (runs[t] > t + 1 and mixing[2, t] <= scale)
+    return mixing[MOVES, t] * (steps - t) <= scale or (runs[t] > t + 1 and mixing[RESTS, t] <= scale)
 
 
 @_inner
@@ -410,7 +434,7 @@ def _blocks(steps, mixing, scale, runs, ends):
             t = steps
         else:
             run = runs[t]
-            t = min(steps, t + max(1, min(1 + t // 4, int(scale / mixing[0, t]))))
+            t = min(steps, t + max(1, min(1 + t // 4, int(scale / mixing[MOVES, t]))))
             while t < run and not _is_settled(steps, mixing, scale, runs, t):
                 t += 1
         ends[used] = t
@@ -437,28 +461,34 @@ def _equal(first, second):
 
 
 @_inner
-def _most_stretches(ends, n_blocks):
+def _most_stretches(ends, n_blocks, runs):
     """How many stretches the blocks can need: a step and a leap for each sweep, and the rest."""
     most = 0
     begin = 0
     for b in range(n_blocks):
-        most += min(ends[b] - begin, 2 * MOST_SWEEPS + 3)
+        length = ends[b] - begin
+        most += min(length, 2 * _most_sweeps(runs, begin, ends[b]) + 3)
         begin = ends[b]
     return most
 
 
 @_inner
-def _induce(rows, node, count, means, length, tolerance, values, stretches, used):
+def _most_sweeps(runs, begin, end):
+    """The sweeps after which values are settled: nothing that is not averaged may fall behind backward induction."""
+    return end - begin if runs[begin] >= end else MOST_SWEEPS
+
+
+@_inner
+def _induce(rows, node, count, means, length, most_sweeps, tolerance, values, room, stretches, used):
     """Backward induction over `length` steps of equal costs, from `values` to values that are no higher than exact.
 
     Where values change by nearly the same in every step, a leap takes many steps at once, and loses no more than
     `tolerance` a step. The stretches that follow each other backward are appended; returns (their number, sweeps).
     """
     order, first = node.order, node.first
-    states, size = values.size, first[count]
-    now, new, far, after = values.copy(), np.zeros(states), np.zeros(states), np.zeros(states)
-    ahead, far_ahead = np.empty(size), np.empty(size)
-    change = np.zeros(states)
+    now, new, far, after, change = room.values[0], room.values[1], room.values[2], room.values[3], room.values[4]
+    ahead, far_ahead = room.pairs[0], room.pairs[1]
+    copy(values, now, values.size)
     left = length
     sweeps = 1
     bend = np.inf
@@ -472,7 +502,7 @@ def _induce(rows, node, count, means, length, tolerance, values, stretches, used
         left -= 1
         if left == 0:
             break
-        if sweeps >= MOST_SWEEPS:
+        if sweeps >= most_sweeps:
             used, more = _settle(rows, node, count, means, left, tolerance, new, stretches, used)
             sweeps += more
             break
@@ -482,6 +512,8 @@ def _induce(rows, node, count, means, length, tolerance, values, stretches, used
             turned = max(turned, change[s] - (new[s] - now[s]))
             change[s] = new[s] - now[s]
         bend = turned if sweeps > 1 else np.inf
+        if left <= SHORTEST_LEAP:
+            bend = np.inf
         leap = int(min(float(left - 1), 2.0 * tolerance / bend - 1.0)) if bend > 0.0 else left - 1
         low, high = _changes(order, count, now, new)
         if high - low <= tolerance:
@@ -520,7 +552,7 @@ def _induce(rows, node, count, means, length, tolerance, values, stretches, used
         now, new = new, now
         _look_ahead(rows, node, count, means, now, new, ahead)
         sweeps += 1
-    copy(new, values, states)
+    copy(new, values, values.size)
     return used, sweeps
 
 
@@ -579,8 +611,9 @@ def bound(rows, problem, floors, node, count, mixing, loosened, runs, scale, pre
     pairs, size = node.pairs, node.first[count]
     ends = np.empty(steps, dtype=np.int64)
     n_blocks = _blocks(steps, mixing, scale, runs, ends)
-    most = _most_stretches(ends, n_blocks)
+    most = _most_stretches(ends, n_blocks, runs)
     stretches = _Stretches(np.empty(most, np.int64), np.empty((most, size)), np.empty((most, size)))
+    room = _Room(np.zeros((5, states)), np.empty((2, size)))
     means = np.empty(size)
     values = np.zeros(states)
     error = 0.0
@@ -593,11 +626,12 @@ def bound(rows, problem, floors, node, count, mixing, loosened, runs, scale, pre
         end = ends[b]
         _average(problem.tails, begin, end, pairs, size, means)
         if runs[begin] < end:
-            parts = _averaging_error(problem.tails, begin, end, pairs, size, means, mixing[0])
-            error += min(parts, _distance_error(problem.costs, runs, begin, end, pairs, size, means, mixing[2]))
-        used, more = _induce(
-            rows, node, count, means, end - begin, precision / steps, values, stretches, used
-        )
+            if runs[begin] > begin + 1:
+                error += _distance_error(problem.costs, runs, begin, end, pairs, size, means, mixing[RESTS])
+            else:
+                error += _averaging_error(problem.tails, begin, end, pairs, size, means, mixing[MOVES], work)
+        limits = end - begin, _most_sweeps(runs, begin, end), precision / steps
+        used, more = _induce(rows, node, count, means, *limits, values, room, stretches, used)
         sweeps += more
     work[IN_BOUNDS] += size * (10.0 + rows.chances.size / (states * n_actions)) * sweeps
     _charge(rows, floors, node, count, stretches, used, problem.initial)
@@ -670,33 +704,43 @@ def _charge(rows, floors, node, count, stretches, used, initial):
         early, late = stretches.early[k], stretches.late[k]
         moves = min(length, SHOWN_MOVES)
         for move in range(moves):
+            shown = 1.0 if move < moves - 1 else length - moves + 1.0
             new_law[:] = 0.0
             for i in range(count):
-                s = order[i]
-                taken = first[i]
-                for p in range(first[i], first[i + 1]):
-                    guesses[p] += law[s] * early[p] * (1.0 if move < moves - 1 else length - moves + 1.0)
-                    if early[p] < early[taken]:
-                        taken = p
-                if law[s] > 0.0:
-                    spread(rows, pairs[taken], law[s], new_law)
+                mass = law[order[i]]
+                if mass > 0.0:
+                    taken = first[i]
+                    for p in range(first[i], first[i + 1]):
+                        guesses[p] += shown * mass * early[p]
+                        if early[p] < early[taken]:
+                            taken = p
+                    spread(rows, pairs[taken], mass, new_law)
             law, new_law = new_law, law
         for i in range(count):
+            if first[i + 1] == first[i] + 1:
+                continue  # the only pair costs nothing above the best
             s = order[i]
-            at_first = 0.0
-            at_last = 0.0
-            for j in range(min(length, max(0, known - t))):
-                later = j / (length - 1.0) if length > 1 else 0.0
-                at_first += least[t + j, s] * (1.0 - later)
-                at_last += least[t + j, s] * later
-            begin = max(0, known - t)
-            if begin < length:
-                rest = float(length - begin)
-                later = (begin + length - 1.0) * rest / 2.0 / (length - 1.0) if length > 1 else 0.0
-                at_first += floors.late[s] * (rest - later)
-                at_last += floors.late[s] * later
-            for p in range(first[i], first[i + 1]):
-                terms[p] += at_first * early[p]
-                if length > 1:
-                    terms[p] += at_last * late[p]
+            if length == 1:
+                at_first = least[t, s] if t < known else floors.late[s]
+                for p in range(first[i], first[i + 1]):
+                    terms[p] += at_first * early[p]
+            else:
+                at_first, at_last = _floors_at_ends(least[:known, s], floors.late[s], t, length)
+                for p in range(first[i], first[i + 1]):
+                    terms[p] += at_first * early[p] + at_last * late[p]
         t += length
+
+
+@_inner
+def _floors_at_ends(least, late, begin, length):
+    """The least chances of a state in each step of a stretch, weighed by how near the step is to either end."""
+    at_first = 0.0
+    at_last = 0.0
+    known = min(length, max(0, least.size - begin))
+    for j in range(known):
+        share = j / (length - 1.0)
+        at_first += least[begin + j] * (1.0 - share)
+        at_last += least[begin + j] * share
+    rest = float(length - known)
+    share = (known + length - 1.0) / 2.0 / (length - 1.0)  # mean of the steps that are left
+    return at_first + late * rest * (1.0 - share), at_last + late * rest * share

@@ -113,7 +113,7 @@ def pose(costs, kept, tails, spans, peaks):
             size = min(SPAN_BLOCK, end - begin - b * SPAN_BLOCK)
             for i in range(n):
                 # A step widens a span by no more than twice the largest cost.
-                spans[i, head + 1] += size * (_span(sums[i]) + (size + 1) * peaks[i].max())
+                spans[i, head + 1] += size * (span(sums[i]) + (size + 1) * peaks[i].max())
             for q in range(width):
                 flat_sums[q] += parts[b, q]
         end = begin
@@ -123,7 +123,7 @@ def pose(costs, kept, tails, spans, peaks):
             flat_sums[q] += parts[0, q]
         for i in range(n):
             later = spans[i, t + 1] if t <= head else spans[i, head + 1]
-            spans[i, t] = later + _span(sums[i])
+            spans[i, t] = later + span(sums[i])
             if t <= head:
                 for p in range(pairs):
                     tails[i, t, p] = sums[i, p]
@@ -148,7 +148,8 @@ def _add_blocks(costs, begin, end, parts, peaks):
 
 
 @inner(FINITE_ANY_ORDER)
-def _span(numbers):
+def span(numbers):
+    """How far the largest of some numbers is from the least."""
     low = np.inf
     high = -np.inf
     for k in range(numbers.size):

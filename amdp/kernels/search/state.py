@@ -32,9 +32,12 @@ class Floors(NamedTuple):
 # The numbers of a tree, by their places in `Tree.counts`, `.best`, `.marks`, `.tries` and `.work`.
 OPEN, NODES, BOUNDS, TRIED = 0, 1, 2, 3  # open nodes; nodes worked on; bounds computed; policies tried
 VALUE, CLOSED_BOUND = 0, 1  # of the incumbent; the least bound of what was closed by a bound
-DEPTH, MIXING_DEPTH, SCALE = 0, 1, 2  # of a node; that of the ancestor whose mixing it uses, or -1; its scale, or -1
+DEPTH, SCALE = 0, 1  # of a node; that of its last bound, or -1
 COMPUTED, EXCLUDED = 0, 1  # bounds, and policies that they excluded
 IN_BOUNDS, IN_LANES = 0, 1  # products
+# What is known of the laws of all policies of a node, by its place in `Tree.mixing`: how far a law is, in total
+# variation, from the next one; from any later one at most; and the sums of the latter from a step on.
+MOVES, DISTANCES, RESTS = 0, 1, 2
 
 
 class Tree(NamedTuple):
@@ -42,9 +45,9 @@ class Tree(NamedTuple):
 
     allowed: Bools  # [node, s, a]
     bounds: Floats  # [node]
-    marks: NDArray[np.int64]  # [node, 3]: DEPTH, MIXING_DEPTH, SCALE
-    mixing: Floats  # [depth, t]
-    loosened: Floats  # [depth, s * a]
+    marks: NDArray[np.int64]  # [node, 2]: DEPTH, SCALE
+    mixing: Floats  # [2, 3, t + 1]: MOVES, DISTANCES, RESTS of the root and of the node that is worked on
+    loosened: Floats  # [2, s * a], of both, a guess of which part of the distances choosing a pair takes away
     runs: NDArray[np.int64]  # [t], the first later step with other costs
     policy: NDArray[np.int64]  # [s], the incumbent
     best: Floats  # [2]: VALUE, CLOSED_BOUND
@@ -57,7 +60,7 @@ class Node(NamedTuple):
     """The node of a tree that is worked on."""
 
     allowed: Bools  # [s, a]
-    marks: NDArray[np.int64]  # [3]: DEPTH, MIXING_DEPTH, SCALE
+    marks: NDArray[np.int64]  # [2]: DEPTH, SCALE
     order: NDArray[np.int64]  # [s], the states that it reaches
     pairs: NDArray[np.int64]  # [s * a], their allowed pairs, state by state
     first: NDArray[np.int64]  # [s + 1], where the pairs of each reached state begin
@@ -69,9 +72,9 @@ class Node(NamedTuple):
 class Coupling(NamedTuple):
     """How two rows that are not the same move together, for any two pairs of a node."""
 
-    sizes: NDArray[np.int64]  # [pair, pair], entries; -1 if they move independently
-    places: NDArray[np.int64]  # [pair, pair, entry], the two successors, as one number
-    masses: Floats  # [pair, pair, entry], chances
+    sizes: NDArray[np.int64]  # [two pairs], entries; -1 if they move independently
+    places: NDArray[np.int64]  # [two pairs, entry], the two successors, as one number
+    masses: Floats  # [two pairs, entry], chances
 
 
 class Stretches(NamedTuple):
@@ -85,11 +88,18 @@ class Stretches(NamedTuple):
     late: Floats  # [k, pair], in its last, if it has more than one
 
 
+class Room(NamedTuple):
+    """Room for backward induction to work in."""
+
+    values: Floats  # [5, s]
+    pairs: Floats  # [2, pair]
+
+
 def new_node(allowed: Bools) -> Node:
     """A node with these allowed pairs `[s, a]`, and room for what is worked out about them; compiled as well."""
     states, pairs = allowed.shape[0], allowed.size
     reached = np.empty(states, np.int64), np.empty(pairs, np.int64), np.empty(states + 1, np.int64)
-    return Node(allowed, np.empty(3, np.int64), *reached, np.empty(pairs), np.empty(pairs), np.empty(states, np.int64))
+    return Node(allowed, np.empty(2, np.int64), *reached, np.empty(pairs), np.empty(pairs), np.empty(states, np.int64))
 
 
 class Strides(NamedTuple):

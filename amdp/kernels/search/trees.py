@@ -16,7 +16,7 @@ CHEAP_BOUND = 0.02  # a bound that takes less of the work of trying all policies
 RETRY_NODES = 64  # nodes after which a bound that did not pay is tried again
 TRIAL_BOUNDS = 12  # bounds that a size of node may fail before their price is held against them
 LANE_SPEED = 12.0  # products that lanes do in the time of one product of a bound
-LONG_STEPS = 2000  # with more steps, the scale that averages nothing is tried at the root only
+LONG_RUNS = 1000  # with more runs of equal costs, the scale that averages nothing is tried at the root only
 
 _entry = entry(ANY_ORDER, nogil=True)
 _inner = inner(ANY_ORDER)
@@ -69,36 +69,53 @@ def list_closed(rows, n_actions, initial, steps, limit, policies, halt):
 
 
 @_entry
-def grow(rows, problem, floors, tree, scales, coupled_depth, max_nodes):
-    """Work on up to `max_nodes` open nodes, as long as there is time; without `scales` no bounds are computed."""
+def grow(rows, problem, floors, tree, scales, is_coupled, max_nodes):
+    """Work on up to `max_nodes` open nodes, as long as there is time; without `scales` no bounds are computed.
+
+    Mixing is worked out anew at every node `is_coupled`, otherwise that of the root is used.
+    """
     node = _new_node(np.empty(problem.costs.shape[1:], np.bool_))
     for _ in range(max_nodes):
         if tree.counts[state.OPEN] == 0 or problem.halt[0] != 0:
             return
-        inherited = _take_last(tree, node)
+        inherited = _take(tree, node)
         if inherited >= tree.best[state.VALUE] - problem.slack:
             tree.best[state.CLOSED_BOUND] = min(tree.best[state.CLOSED_BOUND], inherited)
-        elif not _work_on(rows, problem, floors, tree, scales, coupled_depth, node, inherited):
+        elif not _work_on(rows, problem, floors, tree, scales, is_coupled, node, inherited):
             tree.counts[state.OPEN] += 1
             tree.counts[state.NODES] -= 1
             return
 
 
 @_inner
-def _take_last(tree, node):
-    """Take the last open node off the pile; the bound that it inherited."""
-    tree.counts[state.OPEN] -= 1
+def _take(tree, node):
+    """Take off the pile the open node of the least bound, or, if there is little room left, the last; its bound."""
+    states, n_actions = node.allowed.shape
+    last = tree.counts[state.OPEN] - 1
+    chosen = last
+    if last + states * n_actions < tree.bounds.size:
+        for k in range(last - 1, -1, -1):
+            if tree.bounds[k] < tree.bounds[chosen]:
+                chosen = k
+    tree.counts[state.OPEN] = last
     tree.counts[state.NODES] += 1
-    last = tree.counts[state.OPEN]
-    for s in range(node.allowed.shape[0]):
-        for a in range(node.allowed.shape[1]):
-            node.allowed[s, a] = tree.allowed[last, s, a]
-    copy(tree.marks[last], node.marks, 3)
-    return tree.bounds[last]
+    for s in range(states):
+        for a in range(n_actions):
+            node.allowed[s, a] = tree.allowed[chosen, s, a]
+            tree.allowed[chosen, s, a] = tree.allowed[last, s, a]
+            tree.allowed[last, s, a] = node.allowed[s, a]
+    for j in range(2):
+        node.marks[j] = tree.marks[chosen, j]
+        tree.marks[chosen, j] = tree.marks[last, j]
+        tree.marks[last, j] = node.marks[j]
+    inherited = tree.bounds[chosen]
+    tree.bounds[chosen] = tree.bounds[last]
+    tree.bounds[last] = inherited
+    return inherited
 
 
 @_inner
-def _work_on(rows, problem, floors, tree, scales, coupled_depth, node, inherited):
+def _work_on(rows, problem, floors, tree, scales, is_coupled, node, inherited):
     """Try out, close or branch a node; False if there was no time to finish it.
 
     Where its bound strikes out many pairs, it is worked on again as the smaller node that it has become.
@@ -115,12 +132,12 @@ def _work_on(rows, problem, floors, tree, scales, coupled_depth, node, inherited
             node.terms[:used] = 0.0
             _branch(tree, node, count, used, inherited, inherited)
             return True
-        computed = _computed_bound(rows, problem, floors, tree, scales, coupled_depth, node, count, inherited)
+        computed = _computed_bound(rows, problem, floors, tree, scales, is_coupled, node, count, inherited)
         if problem.halt[0] != 0:
             return False
         lower = max(inherited, computed)
         tries = tree.tries[int(np.log2(size))]
-        tries[state.COMPUTED] += 1.0
+        tries[state.COMPUTED] += 1.0 if computed > -np.inf else 0.0
         if lower >= tree.best[state.VALUE] - problem.slack:
             tree.best[state.CLOSED_BOUND] = min(tree.best[state.CLOSED_BOUND], lower)
             tries[state.EXCLUDED] += size
@@ -153,14 +170,14 @@ def _try_all(rows, problem, tree, node, count, lanes):
 
 
 @_inner
-def _computed_bound(rows, problem, floors, tree, scales, coupled_depth, node, count, inherited):
+def _computed_bound(rows, problem, floors, tree, scales, is_coupled, node, count, inherited):
     """The bound of a node, with its mixing worked out anew where that is due; the scale is kept for its children."""
-    depth = node.marks[state.DEPTH]
-    if node.marks[state.MIXING_DEPTH] < 0 or (depth <= coupled_depth and node.marks[state.MIXING_DEPTH] < depth):
-        node.marks[state.MIXING_DEPTH] = depth
-        mix(rows, problem.initial, node, count, tree.mixing[depth], tree.loosened[depth], tree.work, problem.halt)
+    known = 0
+    if is_coupled and node.marks[state.DEPTH] > 0:
+        known = 1
+        mix(rows, problem.initial, node, count, tree.mixing[1], tree.loosened[1], tree.work, problem.halt)
     precision = min(tree.best[state.VALUE] - inherited, 1.0) * 0.01
-    return _best_bound(rows, problem, floors, tree, scales, node, count, precision)
+    return _best_bound(rows, problem, floors, tree, scales, node, count, known, precision)
 
 
 @_inner
@@ -216,35 +233,56 @@ def _worth_a_bound(tree, size):
 
 
 @_inner
-def _best_bound(rows, problem, floors, tree, scales, node, count, precision):
-    """The best bound over some scales of averaging; all scales at the root, then neighbors of the last best one.
+def _many_runs(runs):
+    """Whether costs change so often that backward induction without averages takes long."""
+    t = 0
+    for _ in range(LONG_RUNS):
+        if t == runs.size:
+            return False
+        t = runs[t]
+    return True
+
+
+@_inner
+def _scales_to_try(tree, node, known, n_scales):
+    """The first and the last number of the scales of averaging that are tried at a node; no scale if they cross.
+
+    As long as no ancestor mixed, all; then neighbors of the last best one. If the node does not mix, nothing can be
+    averaged, and where plain backward induction takes long, the bound of the root stands.
+    """
+    at, depth = node.marks[state.SCALE], node.marks[state.DEPTH]
+    plain = 1 if depth > 0 and n_scales > 1 and _many_runs(tree.runs) else 0
+    if tree.mixing[known, state.DISTANCES, -2] >= 1.0:
+        return plain, 0
+    if at < 0:
+        return plain, n_scales - 1
+    if depth <= 2 or tree.counts[state.NODES] % 4 == 0:
+        return max(plain, at - 1), min(n_scales - 1, at + 1)
+    return at, at
+
+
+@_inner
+def _best_bound(rows, problem, floors, tree, scales, node, count, known, precision):
+    """The best bound over some scales of averaging, or minus infinity; `known` is the place of its mixing.
 
     The node keeps the scale, and the terms and guesses of its bound.
     """
-    at = node.marks[state.SCALE]
-    low = at
-    high = at
-    if at < 0:
-        low, high = 0, scales.size - 1
-    elif node.marks[state.DEPTH] <= 2 or tree.counts[state.NODES] % 4 == 0:
-        low, high = max(0, at - 1), min(scales.size - 1, at + 1)
+    low, high = _scales_to_try(tree, node, known, scales.size)
     used = node.first[count]
     best = -np.inf
-    node.marks[state.SCALE] = low
-    kept_terms = np.empty(used)
+    kept_terms = np.zeros(used)
     kept_guesses = np.empty(used)
+    for p in range(used):
+        kept_guesses[p] = tree.loosened[known, node.pairs[p]]
     for k in range(low, high + 1):
-        if k == 0 and low < high and problem.costs.shape[0] > LONG_STEPS and at > 0:
-            continue
         tree.counts[state.BOUNDS] += 1
-        depth = node.marks[state.MIXING_DEPTH]
-        mixing = tree.mixing[depth], tree.loosened[depth]
+        mixing = tree.mixing[known], tree.loosened[known]
         total = bound(rows, problem, floors, node, count, *mixing, tree.runs, scales[k], precision, tree.work)
         for i in range(count):
             total += _least(node.terms, node.first[i], node.first[i + 1])
         if total > best:
             best = total
-            node.marks[state.SCALE] = k
+            node.marks[state.SCALE] = k if high > 0 else -1
             copy(node.terms, kept_terms, used)
             copy(node.guesses, kept_guesses, used)
     copy(kept_terms, node.terms, used)
@@ -314,6 +352,5 @@ def _push_child(tree, node, pair, lower):
             child[s, a] = node.allowed[s, a] and (s != pair // n_actions or a == pair % n_actions)
     tree.bounds[place] = lower
     tree.marks[place, state.DEPTH] = node.marks[state.DEPTH] + 1
-    tree.marks[place, state.MIXING_DEPTH] = node.marks[state.MIXING_DEPTH]
     tree.marks[place, state.SCALE] = node.marks[state.SCALE]
     tree.counts[state.OPEN] = place + 1

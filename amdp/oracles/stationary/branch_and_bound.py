@@ -31,8 +31,9 @@ from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.search import Search, SearchClock, SearchResult, next_portion
 
 # Scales of averaging. 0 averages nothing: plain backward induction.
-SCALES = np.array([0.0, 1.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0, 512.0, 1024.0])
+SCALES = np.array([0.0, 0.03, 0.1, 0.3, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0])
 FLOOR_MOVES = 64  # moves for which the least chance of each state is worked out step by step
+OPEN_NODES, OPEN_PAIRS = 4096, 2**24  # that are kept, best first; beyond, the search goes depth first
 SPARSE_SHARE = 1 / 3  # with a smaller share of successors, mixing is worked out anew at every node
 
 
@@ -120,7 +121,7 @@ class TreeSearch(Search):
         """Work until nothing is open; why it stopped, if it is for a limit."""
         _, states, actions = self._chains.shape
         rows = self._chains.rows
-        couple = states if rows.chances.size <= SPARSE_SHARE * states * states * actions else 0
+        couple = rows.chances.size <= SPARSE_SHARE * states * states * actions
         portion = 4
         while tree.counts[OPEN] > 0:
             if clock.expired:
@@ -140,14 +141,14 @@ def new_tree(chains: Chains, problem: Problem, incumbent: tuple[np.ndarray, floa
     steps, states, actions = chains.shape
     runs = np.empty(len(problem.costs), dtype=np.int64)
     kernels.search.bounds.find_runs(problem.costs, runs)
-    room = states * actions + actions + 1
+    room = 2 * states * actions + actions + 1 + min(OPEN_NODES, OPEN_PAIRS // (states * actions))
     policy, value = incumbent
     return Tree(
         np.ones((room, states, actions), dtype=bool),
         np.full(room, -inf),
-        np.repeat(np.array([[0, 0, -1]]), room, axis=0),
-        np.empty((states + 1, 3, steps + 1)),
-        np.zeros((states + 1, states * actions)),
+        np.repeat(np.array([[0, -1]]), room, axis=0),
+        np.empty((2, 3, steps + 1)),
+        np.zeros((2, states * actions)),
         runs,
         policy.astype(np.int64),
         np.array([value, inf]),

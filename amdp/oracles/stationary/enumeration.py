@@ -112,7 +112,7 @@ class ListSearch(Search):
         portion = 4
         while tree.counts[OPEN] > 0 and not clock.expired:
             began = perf_counter()
-            kernels.search.trees.grow(self._chains.rows, problem, floors, tree, NO_BOUNDS, 0, portion)
+            kernels.search.trees.grow(self._chains.rows, problem, floors, tree, NO_BOUNDS, False, portion)
             portion = next_portion(portion, perf_counter() - began)
             clock.report(problem, float(tree.best[VALUE]), proved(tree, problem), int(tree.counts[NODES]))
         if tree.counts[OPEN] > 0:

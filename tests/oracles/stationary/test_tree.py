@@ -43,8 +43,8 @@ def test_no_node_is_bounded_above_its_best_policy(family: str, inherited: str, i
             ceiling = dearer[0 if incumbent == "second best" else len(dearer) // 2]
             tree = new_tree(chains, problem, (policies[0], float(ceiling)))
             mixing = Mixing.of(chains)
-            tree.mixing[0], tree.work[IN_BOUNDS] = mixing.moves, ALWAYS
+            tree.mixing[0], tree.loosened[0], tree.work[IN_BOUNDS] = mixing.moves, mixing.loosened, ALWAYS
             tree.bounds[0] = -np.inf if inherited == "nothing" else paid.min() - 1e-9
             for _ in range(40):
-                kernels.search.trees.grow(chains.rows, problem, mixing.floors, tree, SCALES, 6, 1)
+                kernels.search.trees.grow(chains.rows, problem, mixing.floors, tree, SCALES, True, 1)
                 assert_bounds_hold(tree, policies, paid)
