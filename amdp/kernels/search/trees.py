@@ -1,4 +1,4 @@
-"""Trees of stationary policies, compiled: counting, and a depth-first search that can be resumed.
+"""Trees of stationary policies, compiled: counting, and a best-first search that can be resumed.
 
 A node is a set of allowed pairs `[s, a]`. Its policies are those that choose among the allowed pairs; only states that
 these lead to are ever branched on.

@@ -39,7 +39,7 @@ SPARSE_SHARE = 1 / 3  # with a smaller share of successors, mixing is worked out
 
 @dataclass(frozen=True)
 class BranchAndBound:
-    """Depth first, from the best of several descents; node and time limits return what is proved so far."""
+    """Least bound first, from the best of several descents; node and time limits return what is proved so far."""
 
     seconds: float = inf  # for each solve
     nodes: float = inf  # for each solve

@@ -1,4 +1,4 @@
-"""Bounds where chains mix slowly, never, or swing, and costs stay for a while: below all policies, whatever they skip."""
+"""Bounds where chains mix slowly, never, or swing, and costs stay for a while: below all policies, at every scale."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,9 @@ def awkward_rows(chains: str, rng: np.random.Generator) -> Floats:
             rows[s, a] = moves * rng.dirichlet(np.ones(STATES))
             rows[s, a, s] += 1.0 - moves
         else:
-            side = (s + 1) % 2 if chains == "periodic" or s == 0 else s % 2  # with several classes, 0 alone changes sides
+            side = (
+                (s + 1) % 2 if chains == "periodic" or s == 0 else s % 2
+            )  # with several classes, 0 alone changes sides
             following = np.arange(side, STATES, 2)
             rows[s, a, following] = rng.dirichlet(np.ones(len(following)))
     return rows
