@@ -6,14 +6,16 @@ from functools import partial
 from math import inf
 from typing import ClassVar
 
-from amdp.model.domains import Domain, MarkovPolicies
-from amdp.oracles.base import Planner
+from amdp.model.domains import MarkovPolicies
+from amdp.model.endless import EndlessPolicies
+from amdp.oracles.base import Planner, PlanningDomain
 from amdp.oracles.markov.dynamic_programming import Sweeper
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
 from amdp.oracles.stationary.chains import Chains, is_stationary
 from amdp.oracles.stationary.cycles import Cycles, PathSearch, moves_are_certain
 from amdp.oracles.stationary.enumeration import ENUMERATION_GAP, Enumeration, ListSearch
 from amdp.oracles.stationary.planning import StationaryPlanner
+from amdp.oracles.stationary.policy_iteration import PolicyIteration, PolicyIterator
 from amdp.oracles.stationary.search import Search
 
 
@@ -21,7 +23,8 @@ from amdp.oracles.stationary.search import Search
 class Automatic:
     """Backward induction over Markov policies; over stationary ones, by the structure of the kernel.
 
-    Certain moves: `cycles`. At most `few` closed policies: `enumeration`. Otherwise: `branch-and-bound`.
+    Without an end: `policy-iteration`. Otherwise, over stationary policies:
+    certain moves: `cycles`. At most `few` closed policies: `enumeration`. Otherwise: `branch-and-bound`.
     """
 
     seconds: float = inf  # for each solve, where the method takes long
@@ -34,10 +37,15 @@ class Automatic:
         BranchAndBound(self.seconds, self.nodes, self.gap)
         Enumeration(self.few)
 
-    def supports(self, domain: Domain) -> bool:
+    def supports(self, domain: PlanningDomain) -> bool:
+        if isinstance(domain, EndlessPolicies):
+            return PolicyIteration().supports(domain)
         return isinstance(domain, MarkovPolicies) or is_stationary(domain)
 
-    def bind(self, domain: Domain) -> Planner:
+    def bind(self, domain: PlanningDomain) -> Planner:
+        if isinstance(domain, EndlessPolicies):
+            settings = PolicyIteration(self.seconds, self.gap)
+            return PolicyIterator(self, domain, settings, "chose policy-iteration: no end")
         if not is_stationary(domain):
             return Sweeper(self, domain, "chose dp: Markov policies")
         build, gap, reason = self._choice(Chains.of(domain))
