@@ -87,6 +87,13 @@ class MultiModel:
         reached = np.any([kernel.reachable(model.initial) for kernel, model in models], axis=0)
         return np.unique(self.decisions[reached])
 
+    def summed(self, places: Floats) -> Floats:
+        """Numbers at places, `[h, s, ...]`, summed for each decision, `[d, ...]`."""
+        if self.is_stationary:
+            total: Floats = places.sum(axis=0)
+            return total
+        return places.reshape(-1, *places.shape[2:])
+
     def by_place(self, choices: NDArray[np.integer]) -> Actions:
         """The actions `[n, h, s]` of policies that are given by their decisions `[n, d]`."""
         return np.asarray(choices, dtype=np.int32)[:, self.decisions]

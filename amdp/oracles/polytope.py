@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from amdp.arrays import Bools, Floats
 from amdp.errors import UnsupportedDomain
 from amdp.model.confidence import BernsteinBox
-from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.domains import MarkovPolicies
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
 
@@ -47,7 +47,7 @@ class Polytope:
         return bool(self.matrix.shape[1] > self.n_pairs)
 
 
-def has_polytope(domain: Domain) -> bool:
+def has_polytope(domain: object) -> bool:
     """Whether `polytope` knows the occupancy measures of a domain: Markov policies over a kernel or a box."""
     return isinstance(domain, MarkovPolicies) and isinstance(domain.dynamics, SingleKernel | BernsteinBox)
 

@@ -12,10 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from amdp.errors import InvalidInput
-from amdp.model.domains import Domain, StationaryPolicies
-from amdp.oracles.base import Planner
+from amdp.model.domains import StationaryPolicies
+from amdp.model.several_models import MultiModel
+from amdp.oracles.base import Planner, PlanningDomain
 from amdp.oracles.highs import linear_model, run
 from amdp.oracles.interrupts import POLL_SECONDS
+from amdp.oracles.multi_model.mixed_program import ProgramSearch
+from amdp.oracles.multi_model.planning import MultiModelPlanner
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary import mixed_search
 from amdp.oracles.stationary.chains import Chains, Policy, is_stationary
@@ -39,15 +42,20 @@ class MixedProgram:
     gap: float = 1e-9  # relative to steps times the largest cost: above it an answer is not called optimal
     threads: int = 1
     requires: ClassVar[tuple[str, ...]] = ("highspy",)
-    supports = staticmethod(is_stationary)
 
     def __post_init__(self) -> None:
         require_limits(self)
         if self.formulation not in FORMULATIONS:
             raise InvalidInput(f"{self.formulation!r}; it must be one of {', '.join(FORMULATIONS)}", "formulation")
 
-    def bind(self, domain: Domain) -> Planner:
+    def supports(self, domain: PlanningDomain) -> bool:
+        return is_stationary(domain) or (isinstance(domain, MultiModel) and self.formulation == "occupancy")
+
+    def bind(self, domain: PlanningDomain) -> Planner:
         name = f"HiGHS {highspy.Highs().version()}"
+        if isinstance(domain, MultiModel):
+            search_all = ProgramSearch(solve_mixed, self.threads)
+            return MultiModelPlanner(self, domain, search_all, self.gap, self.seconds, solver=name)
         is_limited = self.seconds < inf
         stopped = f"stopped at {self.seconds:g} seconds" if is_limited else "HiGHS ended without an answer"
 
