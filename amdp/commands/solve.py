@@ -12,6 +12,7 @@ from rich.table import Table
 
 from amdp import registry
 from amdp.commands import completion
+from amdp.commands.endless import endless
 from amdp.commands.loading import stopwatch
 from amdp.commands.screen import (
     AsJson,
@@ -27,12 +28,12 @@ from amdp.commands.screen import (
 from amdp.errors import InvalidInput, MissingDependency, UnsupportedDomain
 from amdp.game.games import WORLD_FILES
 from amdp.instances import Instance, build, load
-from amdp.model.domains import Domain, StationaryPolicies
-from amdp.oracles.base import GROUP, Plan, Planner, PlanningOracle, Status, bind, oracle
+from amdp.model.domains import StationaryPolicies
+from amdp.oracles.base import GROUP, Plan, Planner, PlanningDomain, PlanningOracle, Status, bind, oracle
 from amdp.oracles.stationary.search import Progress
 
 MAX_SHOWN = 12  # steps and states of a policy that fit a screen of 80 columns
-USUAL = "Without it: dp for markov policies, auto for stationary ones."
+USUAL = "Without it: dp for markov policies, auto for stationary ones, policy-iteration for ever."
 GAP = "Gap that counts as optimal, as a part of what the best policy pays; stationary: of steps times the largest cost."
 COUNTED = ("iterations", "nodes", "rebuilds", "solver", "note")
 REPORT = ("seconds", *COUNTED)
@@ -53,6 +54,10 @@ def solve(
         PolicyClass,
         typer.Option("--domain", help="markov: the action depends on step and state; stationary: on the state alone."),
     ] = PolicyClass.MARKOV,
+    discount: Annotated[
+        float | None, typer.Option(help="For ever, stationary: the discounted sum of costs, by this factor below 1.")
+    ] = None,
+    average: Annotated[bool, typer.Option("--average", help="For ever, stationary: the average cost a step.")] = False,
     world: WorldSettings = None,
     seconds: Annotated[float | None, typer.Option(help="Time limit of the oracle.")] = None,
     gap: Annotated[float | None, typer.Option(help=GAP)] = None,
@@ -64,13 +69,19 @@ def solve(
     Example: amdp solve world.npz --domain stationary --oracle auto --seconds 10
 
     Example: amdp solve random-parked --domain stationary --world n_states=3
+
+    Example: amdp solve river-swim --discount 0.95
     """
     with clear_errors(), stopwatch() as clock:
         built = instance_of(instance, settings("--world", world or ()))
         options = {"seconds": seconds, "gap": gap, "threads": threads}
-        is_markov = policies is PolicyClass.MARKOV
-        domain: Domain = built.domain if is_markov else StationaryPolicies(built.kernel, built.initial)
-        usual = "dp" if is_markov else "auto"
+        domain: PlanningDomain
+        if average or discount is not None:
+            usual, (domain, cost) = "policy-iteration", endless(built, discount, average)
+        else:
+            is_markov = policies is PolicyClass.MARKOV
+            usual, cost = "dp" if is_markov else "auto", built.costs
+            domain = built.domain if is_markov else StationaryPolicies(built.kernel, built.initial)
         name = usual if oracle_name is None else oracle_name
         chosen = _oracle(name, {option: value for option, value in options.items() if value is not None}, domain)
         title = f"{name}: {built.name}"
@@ -80,7 +91,7 @@ def solve(
             if hasattr(planner, "on_progress"):
                 planner.on_progress = partial(_show_progress, title, spinner)
             clock.begin()
-            plans = planner.minimize(built.costs[None]).require(Status.OPTIMAL, Status.FEASIBLE)
+            plans = planner.minimize(cost[None]).require(Status.OPTIMAL, Status.FEASIBLE)
             spent = clock.read()
     answer = _as_dict(name, plans[0]) | {"solving_seconds": spent.working, "loading_seconds": spent.loading}
     if as_json:
@@ -98,7 +109,7 @@ def instance_of(name: str, options: dict[str, Any]) -> Instance:
     return load(name)
 
 
-def _oracle(name: str, options: dict[str, Any], domain: Domain) -> PlanningOracle:
+def _oracle(name: str, options: dict[str, Any], domain: PlanningDomain) -> PlanningOracle:
     """The oracle with these options; an option that it lacks is refused with the names of oracles that have it."""
     lacking = [option for option in options if option not in registry.known_options(registry.find(GROUP, name))]
     if lacking:
@@ -108,7 +119,7 @@ def _oracle(name: str, options: dict[str, Any], domain: Domain) -> PlanningOracl
     return oracle(name, **options)
 
 
-def _takes(name: str, options: list[str], domain: Domain) -> bool:
+def _takes(name: str, options: list[str], domain: PlanningDomain) -> bool:
     """Whether an installed oracle that solves the domain has these options."""
     try:
         candidate = registry.find(GROUP, name)
@@ -117,7 +128,7 @@ def _takes(name: str, options: list[str], domain: Domain) -> bool:
     return set(options) <= set(registry.known_options(candidate)) and bool(candidate().supports(domain))
 
 
-def _planner(chosen: PlanningOracle, domain: Domain, remedy: str | None) -> Planner:
+def _planner(chosen: PlanningOracle, domain: PlanningDomain, remedy: str | None) -> Planner:
     """The oracle bound to the domain; a refusal names another oracle, which solves all domains of the kind."""
     try:
         return bind(chosen, domain)

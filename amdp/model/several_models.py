@@ -1,7 +1,7 @@
 """One policy for several models at once: it does not see in which one it is, and pays the weighted sum of its costs.
 
-So a policy is sought that does well under several estimates of the same dynamics. Over Markov policies and two models
-this is NP-hard already (Steimle, Kaufman and Denton, 2021).
+So a policy is sought that does well under several estimates of the same dynamics, as in medical decisions. This is
+NP-hard, over Markov policies too (Steimle, Kaufman and Denton: Multi-model Markov decision processes, 2021).
 """
 
 from collections.abc import Sequence

@@ -2,8 +2,8 @@
 
 The rooms: `markov` plans over policies that choose by step (backward induction, linear programs in HiGHS, PuLP and
 cvxpy, enumeration), `stationary` over policies that choose by state alone (branch and bound, cycles, local search,
-enumeration, mixed-integer programs, `auto`) and over policies for ever (policy iteration), `multi_model` over one policy
-for several kernels, `projection` projects onto occupancy measures in relative entropy.
+enumeration, mixed-integer programs, `auto`; for ever: policy iteration), `multi_model` over one policy for several
+kernels, `projection` projects onto occupancy measures in relative entropy.
 
 A new planning oracle is a frozen dataclass of settings, in the room of its policies, with
 

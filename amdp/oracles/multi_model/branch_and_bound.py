@@ -8,8 +8,9 @@ itself (`Problem.values`), by one backward sweep in each model. Let `V_m` be the
 
 with `mu_m` the chances of its own walk in model `m` (the performance difference). So its distance from the bound is a
 sum over open decisions, and the node branches on the largest term: there the models disagree most. If all terms are
-zero, the policy attains the bound and the node is done. The node with the least bound is next (Steimle, Kaufman and
-Denton, 2021, bound by the same sum).
+zero, the policy attains the bound and the node is done. The node with the least bound is next. The bound is that of
+Steimle, Ahluwalia, Kamdar and Denton: Decomposition methods for solving Markov decision processes with multiple models
+of the parameters, 2019.
 """
 
 from dataclasses import dataclass

@@ -65,7 +65,8 @@ def reason_to_refuse(domain: EndlessPolicies) -> str:
         return ""
     return (
         f"policy-iteration needs a kernel that communicates weakly: from state {ends[1]} a policy can keep away for "
-        f"ever from the closed class of state {ends[0]}, so that the least average cost depends on where one ends"
+        f"ever from the closed class of state {ends[0]}, so that the least average cost depends on where one ends; "
+        "discounted costs do not need it"
     )
 
 
