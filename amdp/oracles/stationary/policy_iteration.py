@@ -302,6 +302,8 @@ def _leaving(chain: Any, stop: float = 0.0, rate: float = 1.0) -> Any:
 
 def _closed_classes(chain: Any) -> list[NDArray[np.intp]]:
     """The sets of states that a chain never leaves, and in which it comes everywhere."""
+    if not _is_sparse(chain) and chain.all():
+        return [np.arange(len(chain))]
     graph = scipy.sparse.csr_array(chain)
     graph.eliminate_zeros()
     count, classes = scipy.sparse.csgraph.connected_components(graph, connection="strong")
