@@ -216,5 +216,7 @@ def test_what_is_refused() -> None:
         amdp.UnsupportedDomain, match=r"enumeration would try 2\^7 policies, more than its limit of 100"
     ):
         amdp.bind(amdp.oracle("enumeration", limit=100), MultiModel([domain.models[0]]))
+    with pytest.raises(InvalidInput, match="MultiModel is not evaluated here"):
+        amdp.evaluate(domain, np.zeros((1, 3, 3), dtype=int), np.zeros((1, 3, 3, 2)))  # type: ignore[arg-type]
     with pytest.raises(amdp.UnsupportedDomain):
         amdp.bind(amdp.oracle("milp", formulation="value"), domain)

@@ -9,6 +9,7 @@ with the decisions that are made.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import cycle
 from math import inf
 from time import perf_counter
 from typing import NamedTuple
@@ -126,7 +127,9 @@ class MultiModelPlanner(Planner):
         scales = np.array([power_of_two_above(float(np.abs(cost).max())) for cost in checked])
         problems = [Problem(self.domain, cost / scale) for cost, scale in zip(checked, scales, strict=True)]
         found = [self._search(problem, perf_counter() + self._seconds) for problem in problems]
-        policies = [settled(problem, each.choices) for problem, each in zip(problems, found, strict=True)]
+        # Of a search that was stopped, ties are left as they are: to settle them takes time as well.
+        answers = zip(problems, found, strict=True)
+        policies = [each.choices if each.note else settled(problem, each.choices) for problem, each in answers]
         objective = np.array([p.values(choices[None])[0] for p, choices in zip(problems, policies, strict=True)])
         bound = np.minimum(objective, [each.bound for each in found])
         largest = np.abs(checked).max(axis=(1, 2, 3, 4)) / scales
@@ -168,12 +171,14 @@ def settled(problem: Problem, choices: Choices) -> Choices:
 
 def descended(problem: Problem, choices: Choices, end: float = inf) -> tuple[Choices, float]:
     """A policy of which no single decision can be improved, and what it pays; or what was reached until `end`."""
-    value, decisions = float(problem.values(choices[None])[0]), problem.domain.open_decisions
-    while perf_counter() < end:
-        others = np.concatenate([problem.alternatives(choices, decision) for decision in decisions.tolist()])
-        values = problem.values(others)
-        best = int(values.argmin())
-        if values[best] >= value - TIE_TOLERANCE * problem.size:
+    value, decisions = float(problem.values(choices[None])[0]), problem.domain.open_decisions.tolist()
+    since_better = 0
+    for decision in cycle(decisions):
+        if since_better == len(decisions) or perf_counter() >= end:
             break
-        choices, value = others[best], float(values[best])
+        others = problem.alternatives(choices, decision)
+        values = problem.values(others)
+        best, since_better = int(values.argmin()), since_better + 1
+        if values[best] < value - TIE_TOLERANCE * problem.size:
+            choices, value, since_better = others[best], float(values[best]), 0
     return choices, value

@@ -167,6 +167,20 @@ def test_bounds_hold_and_answers_are_optimal_on_spiky_rows() -> None:
             assert_allclose(plan.objective, best, rtol=1e-6, atol=1e-6)
 
 
+def test_rows_that_miss_the_sum_1_by_rounding_are_no_way_out() -> None:
+    rng = np.random.default_rng(9)
+    rows, cost = random_rows(rng), rng.random((4, 2))
+    for sparse in (False, True):
+        for kernel in (kernel_of(rows, sparse), kernel_of(rows * (1.0 + 5e-9), sparse)):
+            for domain, best in (
+                (AverageCostPolicies(kernel), least(rows, cost, None)[0]),
+                (DiscountedPolicies(kernel, 0.999), least(rows, cost, 0.999)[0]),
+            ):
+                plan = amdp.plan("auto", domain, cost)
+                assert plan.status is Status.OPTIMAL
+                assert_allclose(plan.objective, best, rtol=1e-9)
+
+
 def test_weak_communication() -> None:
     rng = np.random.default_rng(6)
     inside = np.zeros((5, 2, 5))
