@@ -12,6 +12,7 @@ vanishes, no policy pays less than `min r` a step. For the values of an optimal 
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from math import inf
 from time import perf_counter
 from typing import Any, ClassVar, NamedTuple
@@ -77,6 +78,13 @@ class _Evaluation(NamedTuple):
     values: Floats  # [s]
 
 
+class _Compared(NamedTuple):
+    """What each action adds, and by how much rounding may have changed that."""
+
+    excess: Floats  # [s, a]
+    error: Floats  # [s, a]
+
+
 class _Criterion(ABC):
     """An objective over one kernel: how a policy is evaluated, and what its values prove."""
 
@@ -103,8 +111,8 @@ class _Criterion(ABC):
         return None
 
     @abstractmethod
-    def bound(self, excess: Floats, values: Floats) -> float:
-        """What no policy is cheaper than, by `excess[s, a] = c + discount P V - V`."""
+    def in_all(self, excess: float, values: Floats) -> float:
+        """What a walk pays in all on which `c + discount P V - V` is always `excess`; at least, if it never is less."""
 
     def objective(self, now: _Evaluation) -> float:
         """What a policy pays in all from the start."""
@@ -120,10 +128,29 @@ class _Criterion(ABC):
         pairs = np.arange(states) * actions + policy
         return self.evaluate(self.moves[pairs], cost.reshape(-1)[pairs])
 
-    def ahead(self, cost: Floats, values: Floats) -> Floats:
-        """`c + discount P V`, `[s, a]`: what an action costs now and after it."""
-        later: Floats = multiply(self.moves, values).reshape(cost.shape)
-        return cost + self.discount * later
+    def compare(self, cost: Floats, values: Floats) -> _Compared:
+        """`c + discount P V - V`: what an action costs above the value of its state."""
+        drift, size = self.drift(values)
+        ending = (1.0 - self.discount) * values[:, None]
+        error = ROUNDING * (np.abs(cost) + self.discount * size + np.abs(ending))
+        return _Compared(cost + self.discount * drift - ending, error)
+
+    def drift(self, values: Floats) -> tuple[Floats, Floats]:
+        """`P V - V`, `[s, a]`, as the sum of `P[s, a, y] (V[y] - V[s])`, and the sum of the sizes of its terms.
+
+        Values of 1e12 that a chance of 1e-12 separates would leave nothing of a difference of products.
+        """
+        states, actions = self.shape
+        if _is_sparse(self.moves):
+            pairs = np.repeat(np.arange(states * actions), np.diff(self.moves.indptr))
+            terms = self.moves.data * (values[self.moves.indices] - values[pairs // actions])
+            sums = [np.bincount(pairs, each, states * actions) for each in (terms, np.abs(terms))]
+        else:
+            apart = (values - values[:, None])[:, :, None]  # [s, y, 1]
+            by_state = self.moves.reshape(states, actions, states)
+            sums = [np.matmul(by_state, each) for each in (apart, np.abs(apart))]
+        drift, size = np.asarray(sums, dtype=np.float64).reshape(2, states, actions)
+        return drift, size
 
 
 class _Discounted(_Criterion):
@@ -138,8 +165,8 @@ class _Discounted(_Criterion):
         values = _solve(_leaving(chain, 1.0 - rate, rate), paid)
         return _Evaluation(values, values)
 
-    def bound(self, excess: Floats, values: Floats) -> float:
-        return float(multiply(self.start, values) + self.horizon * excess.min())
+    def in_all(self, excess: float, values: Floats) -> float:
+        return float(multiply(self.start, values)) + self.horizon * excess
 
 
 class _Average(_Criterion):
@@ -164,16 +191,26 @@ class _Average(_Criterion):
 
     def candidates(self, now: _Evaluation) -> Bools | None:
         """Those that lead to the least gain: only among them do values compare what is left."""
-        tolerance = TIE_TOLERANCE + ROUNDING * np.abs(now.total).max()
-        if np.ptp(now.total) <= tolerance:
+        if np.ptp(now.total) <= TIE_TOLERANCE:
             return None
-        leads_to: Floats = multiply(self.moves, now.total).reshape(self.shape)
-        least = np.minimum(leads_to.min(axis=1), now.total)
-        result: Bools = leads_to <= least[:, None] + tolerance
+        drift, _ = self.drift(now.total)
+        result: Bools = drift <= drift.min(axis=1, keepdims=True) + TIE_TOLERANCE * self._leaving_chances
         return result
 
-    def bound(self, excess: Floats, values: Floats) -> float:
-        return float(excess.min())
+    @cached_property
+    def _leaving_chances(self) -> Floats:
+        """The chance `[s, a]` to be elsewhere after an action: by it gains that differ by rounding come to differ."""
+        states, actions = self.shape
+        pairs = np.arange(states * actions)
+        if _is_sparse(self.moves):
+            return np.asarray(self.moves.sum(axis=1) - self.moves[pairs, pairs // actions]).reshape(states, actions)
+        elsewhere = self.moves.copy()
+        elsewhere[pairs, pairs // actions] = 0.0
+        chances: Floats = elsewhere.sum(axis=1).reshape(states, actions)
+        return chances
+
+    def in_all(self, excess: float, values: Floats) -> float:
+        return excess
 
     def shown(self, values: Floats) -> Floats:
         """What beginning in a state costs more than beginning at the start."""
@@ -189,6 +226,7 @@ class _Solved(NamedTuple):
     objective: float
     bound: float
     values: Floats
+    status: Status
     iterations: int
     note: str = ""
 
@@ -216,8 +254,7 @@ class PolicyIterator(Planner):
         objective, bound = np.array([(each.objective, each.bound) for each in solved]).T.copy()
         if not np.isfinite(objective).all():
             raise InvalidInput(f"costs reach {np.abs(checked).max():g}; what they come to in all overflows")
-        allowed = self._gap * self._criterion.horizon * np.abs(checked).max(axis=(1, 2))
-        statuses = [Status.OPTIMAL if met else Status.FEASIBLE for met in objective - bound <= allowed]
+        statuses = [each.status for each in solved]
         notes = [self._reason, *sorted({each.note for each in solved})]
         report = Report(
             self.name,
@@ -253,40 +290,47 @@ class PolicyIterator(Planner):
                 note = f"stopped at {self._seconds:g} seconds"
                 break
             policy = better
-        bound = self._bound(now, scaled)
+        bound, most = self._proved(policy, now, scaled)
         settled = self._settled(now, scaled)
         if not note and (settled != policy).any():
             policy = settled
             now = self._criterion.of_policy(policy, scaled)
-            bound = max(bound, self._bound(now, scaled))
+            again, most = self._proved(policy, now, scaled)
+            bound = max(bound, again)
         objective = self._criterion.objective(now)
+        is_optimal = most - bound <= self._gap * self._criterion.horizon * float(np.abs(scaled).max())
         values = scale * self._criterion.shown(now.values)
         with np.errstate(over="ignore"):
             numbers = scale * objective, scale * min(bound, objective)
-        return _Solved(policy, *numbers, values, len(seen), note)
+        return _Solved(policy, *numbers, values, Status.OPTIMAL if is_optimal else Status.FEASIBLE, len(seen), note)
 
-    def _compared(self, now: _Evaluation, cost: Floats) -> tuple[Floats, float]:
-        """What each candidate costs now and after it, `[s, a]`, and by how much that may be off."""
-        ahead, candidates = self._criterion.ahead(cost, now.values), self._criterion.candidates(now)
-        error = ROUNDING * float(np.abs(now.values).max())
-        return (ahead if candidates is None else np.where(candidates, ahead, np.inf)), error
+    def _among_candidates(self, now: _Evaluation, cost: Floats) -> _Compared:
+        """What each action adds; infinite for those that are no candidates."""
+        compared, candidates = self._criterion.compare(cost, now.values), self._criterion.candidates(now)
+        if candidates is None:
+            return compared
+        return compared._replace(excess=np.where(candidates, compared.excess, np.inf))
 
     def _improved(self, policy: Policy, now: _Evaluation, cost: Floats) -> Policy:
         """The cheapest candidate of each state; where the policy is no worse it stays."""
-        ahead, error = self._compared(now, cost)
-        kept = ahead[np.arange(len(policy)), policy]
-        return np.where(ahead.min(axis=1) < kept - error, ahead.argmin(axis=1), policy)
+        excess, error = self._among_candidates(now, cost)
+        states, best = np.arange(len(policy)), excess.argmin(axis=1)
+        doubt = error[states, best] + error[states, policy]
+        return np.where(excess[states, best] < excess[states, policy] - doubt, best, policy)
 
     def _settled(self, now: _Evaluation, cost: Floats) -> Policy:
         """The first of the cheapest candidates of each state."""
-        ahead, error = self._compared(now, cost)
-        tie = max(TIE_TOLERANCE * float(np.abs(cost).max()), error)
-        first: Policy = np.argmax(ahead <= ahead.min(axis=1, keepdims=True) + tie, axis=1)
+        excess, error = self._among_candidates(now, cost)
+        tie = np.maximum(TIE_TOLERANCE * np.abs(cost).max(), error)
+        first: Policy = np.argmax(excess <= excess.min(axis=1, keepdims=True) + tie, axis=1)
         return first
 
-    def _bound(self, now: _Evaluation, cost: Floats) -> float:
-        ahead = self._criterion.ahead(cost, now.values)
-        return self._criterion.bound(ahead - now.values[:, None], now.values)
+    def _proved(self, policy: Policy, now: _Evaluation, cost: Floats) -> tuple[float, float]:
+        """What no policy pays less than, and what this one does not pay more than, whatever the equations have lost."""
+        excess, error = self._criterion.compare(cost, now.values)
+        own = (excess + error)[np.arange(len(policy)), policy]
+        least, most = float((excess - error).min()), float(own.max())
+        return self._criterion.in_all(least, now.values), self._criterion.in_all(most, now.values)
 
 
 def _leaving(chain: Any, stop: float = 0.0, rate: float = 1.0) -> Any:

@@ -1,5 +1,6 @@
 """Endless planning: against all policies, against linear programs, laws of scale and shift, and what is refused."""
 
+from fractions import Fraction
 from itertools import product
 
 import numpy as np
@@ -144,13 +145,60 @@ def test_a_period_does_no_harm() -> None:
 
 
 @pytest.mark.parametrize("tiny", [1e-6, 1e-9, 1e-12, 1e-20, 1e-200])
-def test_a_small_chance_to_leave_counts_in_the_end_or_the_answer_is_not_called_optimal(tiny: float) -> None:
+def test_the_smallest_chance_to_leave_counts_in_the_end(tiny: float) -> None:
     """One may wait at cost 1, or pay more and leave for a free place with a tiny chance: for ever, that is better."""
     rows = np.array([[[1.0, 0.0], [1.0 - tiny, tiny]], [[0.0, 1.0], [1.0, 0.0]]])
     plan = amdp.plan("policy-iteration", AverageCostPolicies(kernel_of(rows)), [[1.0, 1.5], [0.0, 0.0]])
     assert plan.bound <= 0.0 <= plan.objective
-    assert (plan.status is Status.OPTIMAL) == (plan.gap <= 1e-9)
-    assert tiny < 1e-9 or (plan.status is Status.OPTIMAL and plan.actions.tolist() == [1, 0])
+    assert plan.status is Status.OPTIMAL
+    assert plan.actions.tolist() == [1, 0]
+
+
+def exact_gain(chain: list[list[Fraction]], paid: list[Fraction]) -> Fraction:
+    """The average cost of a chain whose chances are all positive."""
+    law = exact_law(chain)
+    return sum((mass * cost for mass, cost in zip(law, paid, strict=True)), Fraction(0)) / sum(law)
+
+
+def exact_law(chain: list[list[Fraction]]) -> list[Fraction]:
+    """Its stationary law, up to a factor, by elimination of the last state."""
+    if len(chain) == 1:
+        return [Fraction(1)]
+    *kept, (*into, _) = chain
+    leaving = sum(into)
+    shares = [row[-1] / leaving for row in kept]  # visits of the last state for one visit of each of the others
+    moves = [
+        [move + share * back for move, back in zip(row[:-1], into, strict=True)]
+        for row, share in zip(kept, shares, strict=True)
+    ]
+    law = exact_law(moves)
+    return [*law, sum((mass * share for mass, share in zip(law, shares, strict=True)), Fraction(0))]
+
+
+@pytest.mark.parametrize("smallest", [3, 8, 14])
+def test_on_chains_that_hardly_mix_the_bound_holds_exactly(smallest: int) -> None:
+    """Chances down to 10^-14, against fractions: a bound that rounding lifts, or a value that equations lose, shows."""
+    optimal = 0
+    for seed in SEEDS:
+        rng = np.random.default_rng(seed)
+        rows = 10.0 ** -rng.integers(0, smallest + 1, size=(3, 2, 3)).astype(float)
+        cost = rng.integers(-4, 5, size=(3, 2)) / 4.0
+        rows /= rows.sum(axis=-1, keepdims=True)
+        plan = amdp.plan("policy-iteration", AverageCostPolicies(kernel_of(rows)), cost)
+        best = min(exact_gain(*exact_policy(rows, cost, policy)) for policy in product(range(2), repeat=3))
+        paid = exact_gain(*exact_policy(rows, cost, tuple(plan.actions.tolist())))
+        assert plan.bound <= float(best) + 1e-9
+        assert abs(plan.objective - float(paid)) <= 1e-9 or plan.status is not Status.OPTIMAL
+        assert float(paid - best) <= 1e-9 or plan.status is not Status.OPTIMAL
+        optimal += plan.status is Status.OPTIMAL
+    assert optimal >= 25
+
+
+def exact_policy(rows: Floats, cost: Floats, policy: tuple[int, ...]) -> tuple[list[list[Fraction]], list[Fraction]]:
+    """The chain and the costs of a policy as fractions, its rows scaled to sum to 1 exactly."""
+    chain = [[Fraction(chance) for chance in rows[s, a].tolist()] for s, a in enumerate(policy)]
+    scaled = [[chance / sum(row) for chance in row] for row in chain]
+    return scaled, [Fraction(cost[s, a]) for s, a in enumerate(policy)]
 
 
 def test_bounds_hold_and_answers_are_optimal_on_spiky_rows() -> None:
