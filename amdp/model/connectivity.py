@@ -110,27 +110,6 @@ def communication(kernel: SingleKernel) -> Communication:
     return Communication(not breaking, int(n_classes), classes, breaking, witness)
 
 
-def second_end(kernel: SingleKernel) -> tuple[int, int] | None:
-    """Two states between which an endless walk may have to choose; None if the kernel communicates weakly.
-
-    A kernel communicates weakly if there is one closed class of states, each of which can be reached from each, and no
-    policy can stay outside of it for ever. Then the least average cost is the same from every state. The states that
-    are returned are one of a closed class, and one from which a policy can keep away from that class for ever.
-    """
-    rows = _rows(kernel)
-    graph = _union_graph(rows)
-    _, classes = scipy.sparse.csgraph.connected_components(graph, connection="strong")
-    inside = classes == _largest_closed(classes, graph)
-    staying = ~inside
-    while staying.any():
-        leaves = (rows @ (~staying).astype(np.float64) > 0.0).reshape(len(staying), -1)
-        stays_on = staying & ~leaves.all(axis=1)
-        if (stays_on == staying).all():
-            return int(np.argmax(inside)), int(np.argmax(staying))
-        staying = stays_on
-    return None
-
-
 def diameter(kernel: SingleKernel) -> Diameter:
     """The least expected time from every state to every other, and the longest of them.
 

@@ -42,9 +42,7 @@ class Automatic:
         Enumeration(self.few)
 
     def supports(self, domain: PlanningDomain) -> bool:
-        if isinstance(domain, EndlessPolicies):
-            return PolicyIteration().supports(domain)
-        return isinstance(domain, MarkovPolicies | MultiModel) or is_stationary(domain)
+        return isinstance(domain, MarkovPolicies | MultiModel | EndlessPolicies) or is_stationary(domain)
 
     def bind(self, domain: PlanningDomain) -> Planner:
         if isinstance(domain, EndlessPolicies):

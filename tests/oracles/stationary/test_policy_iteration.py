@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 import amdp
 from amdp import AverageCostPolicies, DiscountedPolicies, InvalidInput, Kernel, SparseKernel, Status, UnsupportedDomain
 from amdp.arrays import Floats
-from amdp.model.connectivity import second_end
+from amdp.model.end_components import end_components
 
 SEEDS = range(30)
 
@@ -229,24 +229,69 @@ def test_rows_that_miss_the_sum_1_by_rounding_are_no_way_out() -> None:
                 assert_allclose(plan.objective, best, rtol=1e-9)
 
 
-def test_weak_communication() -> None:
+def lasting_rows(rng: np.random.Generator, states: int = 5, actions: int = 2) -> Floats:
+    """Rows with one or two successors, often only the own state: several places to stay in, and ways between them."""
+    rows = np.zeros((states, actions, states))
+    for s, a in product(range(states), range(actions)):
+        successors = [s, s] if rng.random() < 0.25 else rng.integers(states, size=2)
+        np.add.at(rows[s, a], successors, 0.5)
+    return rows
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_averages_that_depend_on_where_one_ends(sparse: bool) -> None:
+    several = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        rows, cost = lasting_rows(rng), rng.integers(-3, 4, size=(5, 2)) / 2.0
+        several += len(end_components(rows.reshape(-1, 5))) > 1
+        best, start = least(rows, cost, None), rng.dirichlet(np.ones(5))
+        for initial in (0, 1, start):
+            plan = amdp.plan("policy-iteration", AverageCostPolicies(kernel_of(rows, sparse), initial), cost)
+            expected = start @ best if initial is start else best[initial]
+            assert plan.status is Status.OPTIMAL, plan
+            assert_allclose([plan.objective, plan.bound], expected, atol=1e-10)
+            chain, paid = rows[np.arange(5), plan.actions], cost[np.arange(5), plan.actions]
+            assert_allclose(gain(chain, paid), best, atol=1e-10)
+    assert several >= 20
+
+
+def test_end_components() -> None:
     rng = np.random.default_rng(6)
-    inside = np.zeros((5, 2, 5))
-    inside[:3, :, :3] = random_rows(rng, 3, 2)
-    inside[3, :, 4] = inside[4, :, 0] = 1.0  # 3 -> 4 -> the class: nobody stays
-    assert second_end(kernel_of(inside)) is None
-    plan = amdp.plan("auto", AverageCostPolicies(kernel_of(inside), 3), rng.random((5, 2)))
+    rows = np.zeros((5, 2, 5))
+    rows[:3, :, :3] = random_rows(rng, 3, 2) + 0.01
+    rows[3, :, 4] = rows[4, :, 0] = 1.0  # 3 -> 4 -> the others: nobody stays
+    assert [each.states.tolist() for each in end_components(rows.reshape(-1, 5))] == [[0, 1, 2]]
+    rows[4, 1] = np.eye(5)[3]  # now a policy may go round 3 and 4
+    first, second = end_components(rows.reshape(-1, 5))
+    assert second.states.tolist() == [3, 4]
+    assert second.allowed.tolist() == [[True, True], [False, True]]
+    assert first.allowed.all()
+
+
+@pytest.mark.parametrize("tiny", [1e-6, 1e-12, 1e-20, 1e-200])
+def test_the_smallest_chance_to_end_better_counts_in_full(tiny: float) -> None:
+    """From state 0 one may wait at cost 1, or leave with a tiny chance for a free place without a way back."""
+    rows = np.array([[[1.0, 0.0], [1.0 - tiny, tiny]], [[0.0, 1.0], [0.0, 1.0]]])
+    plan = amdp.plan("policy-iteration", AverageCostPolicies(kernel_of(rows)), [[1.0, 1.5], [0.0, 0.0]])
+    assert plan.actions.tolist() == [1, 0]
+    assert plan.objective == 0.0
+    assert_allclose(plan.bound, 0.0, atol=1e-12)
     assert plan.status is Status.OPTIMAL
-    inside[4, 1] = np.eye(5)[3]  # now a policy may go round 3 and 4
-    assert second_end(kernel_of(inside)) == (0, 3)
-    domain = AverageCostPolicies(kernel_of(inside), 3)
-    for name in ("auto", "policy-iteration"):
-        assert not amdp.oracle(name).supports(domain)
-        with pytest.raises(
-            UnsupportedDomain, match=r"from state 3 .* keep away for ever from the closed class of state 0"
-        ):
-            amdp.bind(name, domain)
-    amdp.plan("auto", DiscountedPolicies(kernel_of(inside), 0.9), rng.random((5, 2)))
+
+
+def test_states_that_cannot_be_left_end_where_they_are() -> None:
+    plan = amdp.plan(
+        "auto",
+        AverageCostPolicies(kernel_of(np.eye(3)[:, None].repeat(2, axis=1)), [0.5, 0.5, 0.0]),
+        [
+            [3.0, 1.0],
+            [2.0, 4.0],
+            [0.0, 0.0],
+        ],
+    )
+    assert_allclose([plan.objective, plan.bound], 1.5)
+    assert plan.actions.tolist() == [1, 0, 0]
 
 
 def test_a_limit_of_time_leaves_a_policy_and_a_bound_that_holds() -> None:
@@ -255,6 +300,18 @@ def test_a_limit_of_time_leaves_a_policy_and_a_bound_that_holds() -> None:
     plan = amdp.plan(amdp.oracle("policy-iteration", seconds=0.0), DiscountedPolicies(kernel_of(rows), 0.9), cost)
     assert plan.bound <= least(rows, cost, 0.9)[0] + 1e-9
     assert plan.objective >= least(rows, cost, 0.9)[0] - 1e-9
+
+
+def test_a_limit_of_time_with_several_ends() -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        rows, cost = lasting_rows(rng), rng.normal(size=(5, 2))
+        hurried = amdp.oracle("policy-iteration", seconds=0.0)
+        plan = amdp.plan(hurried, AverageCostPolicies(kernel_of(rows)), cost)
+        best = least(rows, cost, None)[0]
+        paid = gain(rows[np.arange(5), plan.actions], cost[np.arange(5), plan.actions])[0]
+        assert plan.bound <= best + 1e-10
+        assert_allclose(plan.objective, paid, atol=1e-10)
 
 
 def test_what_is_refused() -> None:
