@@ -37,11 +37,14 @@ from amdp.model.domains import BudgetedPolicies as BudgetedPolicies
 from amdp.model.domains import MarkovPolicies as MarkovPolicies
 from amdp.model.domains import StationaryPolicies as StationaryPolicies
 from amdp.model.dynamics import Dynamics as Dynamics
+from amdp.model.endless import AverageCostPolicies as AverageCostPolicies
+from amdp.model.endless import DiscountedPolicies as DiscountedPolicies
 from amdp.model.evaluation import evaluate as evaluate
 from amdp.model.evaluation import occupancy as occupancy
 from amdp.model.evaluation import values as values
 from amdp.model.segments import Pairs as Pairs
 from amdp.model.segments import Segment as Segment
+from amdp.model.several_models import MultiModel as MultiModel
 from amdp.model.transitions import Kernel as Kernel
 from amdp.model.transitions import SparseKernel as SparseKernel
 from amdp.oracles.base import Plan as Plan

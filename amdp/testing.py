@@ -13,8 +13,10 @@ skipped, but it must support at least one of them. No check judges how well a le
 A new check is a function and an entry of its list.
 
 A planning oracle minimizes `V(pi, c) = E[sum_h c[h, s_h, a_h]]` over the policies `pi` of a domain; over a confidence
-set, over the kernels of the set as well. `V*(c)` is the least value. A projection oracle minimizes `KL(q || w) =
-sum q (log q - log w) - q + w` over the occupancy measures `q` of a domain, for weights `w = exp(point)`; the prices
+set, over the kernels of the set as well. Without an end, costs are `[s, a]` and `V` is the discounted sum or the
+average; over several models it is the weighted sum of the values in each. `V*(c)` is the least value.
+A projection oracle minimizes `KL(q || w) = sum q (log q - log w) - q + w` over the occupancy measures `q` of a domain,
+for weights `w = exp(point)`; the prices
 `v[h, s]` that it returns prove a lower bound, the dual value. A learner turns a distribution over policies into the
 next one: `start`, then in each round `draw`, `weigh` and `observe`, and `learn` when the feedback of a round arrives.
 """
@@ -26,11 +28,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amdp.algorithms.base import Learner
 from amdp.algorithms.estimators.feedback import Aggregate, Bandit, FullInformation, Weights
 from amdp.algorithms.task import EpochSetup, Recipe, Task
-from amdp.arrays import Costs, Floats, Policies
+from amdp.arrays import Actions, Costs, Floats, Policies
 from amdp.errors import AmdpError, InvalidInput, UnsupportedDomain
 from amdp.game import delays
 from amdp.game.arenas import Arena, Continuing, Episodic, Stepwise
@@ -39,14 +42,16 @@ from amdp.game.seeding import Streams
 from amdp.instances import waiting_ring
 from amdp.losses import uniform
 from amdp.model.budgets import Budgets
-from amdp.model.chains import entrance
+from amdp.model.chains import entrance, rows_of
 from amdp.model.confidence import BernsteinBox, Radius
 from amdp.model.domains import BudgetedPolicies, Domain, EpisodeDomain, MarkovPolicies, StationaryPolicies
+from amdp.model.endless import AverageCostPolicies, DiscountedPolicies, EndlessPolicies
 from amdp.model.evaluation import evaluate
 from amdp.model.l1_ball import L1Ball
 from amdp.model.segments import Segment
+from amdp.model.several_models import MultiModel
 from amdp.model.transitions import Kernel, SparseKernel
-from amdp.oracles.base import Planner, PlanningOracle, Status, describe
+from amdp.oracles.base import Planner, PlanningDomain, PlanningOracle, Status, describe
 from amdp.oracles.checked import Checked
 from amdp.oracles.markov.dynamic_programming import BackwardInduction
 from amdp.oracles.markov.lagrangian import Lagrangian
@@ -101,6 +106,22 @@ def _sample_budgets(kernel: Kernel, count: int) -> BudgetedPolicies:
     return replace(unlimited, budgets=Budgets(usage, 0.8 * least + 0.2 * unlimited.budgets.use(uniform_play)[0]))
 
 
+def planning_domains() -> list[PlanningDomain]:
+    """The sample domains, and those over which an oracle plans but nobody plays: without an end, several models."""
+    steps = SHAPE[0]
+    first, second = (Kernel.homogeneous(rows, steps) for rows in _sample_kernel().p[:2])
+    sparse = SparseKernel.homogeneous(first.matrix(0), steps)
+    return [
+        *sample_domains(),
+        DiscountedPolicies(first, 0.9),
+        DiscountedPolicies(sparse, 0.9),
+        AverageCostPolicies(first),
+        AverageCostPolicies(sparse),
+        MultiModel([MarkovPolicies(_sample_kernel()), MarkovPolicies(second)], [0.25, 0.75]),
+        MultiModel([StationaryPolicies(first), StationaryPolicies(second, 1)]),
+    ]
+
+
 def oracle_checks() -> list[OracleCheck]:
     """Every check of a planning oracle; call each with an oracle."""
     return [
@@ -128,9 +149,10 @@ def check_it_is_a_recipe(oracle: PlanningOracle | ProjectionOracle) -> None:
 
 def check_it_refuses_other_domains(oracle: PlanningOracle | ProjectionOracle) -> None:
     """`bind` accepts what `supports` accepts, at least one sample domain, and raises `UnsupportedDomain` otherwise."""
-    accepted = [oracle.supports(domain) for domain in sample_domains()]
+    domains = planning_domains()
+    accepted = [oracle.supports(domain) for domain in domains]
     assert any(accepted), "the oracle supports none of the sample domains"
-    for domain, supported in zip(sample_domains(), accepted, strict=True):
+    for domain, supported in zip(domains, accepted, strict=True):
         refused = _refuses(oracle.bind, domain, UnsupportedDomain)
         assert refused != supported, f"supports and bind disagree on {describe(domain)}"
 
@@ -150,7 +172,7 @@ def check_it_is_right(oracle: PlanningOracle) -> None:
     keep the budgets, if there are some.
     """
     for domain in _supported(oracle):
-        costs = _costs(2, 3)
+        costs = _costs(2, 3, domain)
         chosen: PlanningOracle = Checked(oracle) if isinstance(domain, EpisodeDomain) else oracle
         plans = chosen.bind(domain).minimize(costs)
         least = _least_values(domain, costs)
@@ -166,7 +188,7 @@ def check_it_is_right(oracle: PlanningOracle) -> None:
 def check_a_batch_is_its_singles(oracle: PlanningOracle) -> None:
     """The plans for costs `[n, h, s, a]` are those of each `[h, s, a]` alone."""
     for planner in _planners(oracle):
-        costs = _costs(3, 4)
+        costs = _costs(3, 4, planner.domain)
         batch = planner.minimize(costs)
         assert len(batch) == 4, "one plan for each cost array"
         for cost, plan in zip(costs, batch, strict=True):
@@ -178,7 +200,7 @@ def check_a_batch_is_its_singles(oracle: PlanningOracle) -> None:
 def check_solves_leave_no_trace(oracle: PlanningOracle) -> None:
     """The plan is a function of the costs: solves in between do not change it, and the costs are not written to."""
     for planner in _planners(oracle):
-        costs = _costs(4, 6)
+        costs = _costs(4, 6, planner.domain)
         before = costs.copy()
         first = planner.minimize(costs[:1])
         planner.minimize(costs[1:])
@@ -190,7 +212,7 @@ def check_solves_leave_no_trace(oracle: PlanningOracle) -> None:
 def check_any_size_of_costs(oracle: PlanningOracle) -> None:
     """`V*(x c) = x V*(c)` with the same policy, for `x` of 1e-8 and 1e8."""
     for planner in _planners(oracle):
-        costs = _costs(5, 1)
+        costs = _costs(5, 1, planner.domain)
         plain = planner.minimize(costs)
         for size in (1e-8, 1e8):
             scaled = planner.minimize(costs * size)
@@ -203,7 +225,7 @@ def check_ties_go_to_the_first_action(oracle: PlanningOracle) -> None:
     for planner in _planners(oracle):
         if isinstance(planner.domain, BudgetedPolicies):
             continue  # action 0 may not keep the budgets
-        plans = planner.minimize(np.ones((1, *SHAPE)))
+        plans = planner.minimize(np.ones_like(_costs(1, 1, planner.domain)))
         assert (plans.actions == 0).all(), "a tie did not go to the first action"
 
 
@@ -211,8 +233,8 @@ def check_wrong_costs_are_refused(oracle: PlanningOracle) -> None:
     """Costs with NaN or infinity, or of a wrong shape, raise `InvalidInput`."""
     for planner in _planners(oracle):
         for wrong in (np.nan, np.inf):
-            costs = _costs(6, 1)
-            costs[0, 1, 2, 1] = wrong
+            costs = _costs(6, 1, planner.domain)
+            costs.reshape(-1)[-1] = wrong
             assert _refuses(planner.minimize, costs), f"costs with {wrong} were accepted"
         assert _refuses(planner.minimize, np.zeros((1, 1, 3, 2))), "costs of another shape were accepted"
 
@@ -220,7 +242,7 @@ def check_wrong_costs_are_refused(oracle: PlanningOracle) -> None:
 def check_planners_travel(oracle: PlanningOracle) -> None:
     """A pickled planner gives the policy of the original: runs go to other processes."""
     for planner in _planners(oracle):
-        costs = _costs(7, 1)
+        costs = _costs(7, 1, planner.domain)
         copy = pickle.loads(pickle.dumps(planner))
         assert _same(copy.minimize(costs).policies, planner.minimize(costs).policies), "pickling changed the answer"
 
@@ -230,20 +252,21 @@ def _same(policies: Policies, others: Policies) -> bool:
     return bool(np.abs(policies - others).max() <= POLICY_TOLERANCE)
 
 
-def _costs(seed: int, n: int) -> Costs:
-    return np.random.default_rng(seed).normal(size=(n, *SHAPE))
+def _costs(seed: int, n: int, domain: PlanningDomain) -> Costs:
+    shape = domain.shape if isinstance(domain, Domain) else domain.cost_shape
+    return np.random.default_rng(seed).normal(size=(n, *shape))
 
 
-def _supported(oracle: PlanningOracle) -> Iterator[Domain]:
-    return (domain for domain in sample_domains() if oracle.supports(domain))
+def _supported(oracle: PlanningOracle) -> Iterator[PlanningDomain]:
+    return (domain for domain in planning_domains() if oracle.supports(domain))
 
 
 def _planners(oracle: PlanningOracle) -> Iterator[Planner]:
     return (oracle.bind(domain) for domain in _supported(oracle))
 
 
-def _least_values(domain: Domain, costs: Costs) -> Costs:
-    """`V*(c)` `[n]`: by backward induction over Markov policies, by enumeration over stationary ones.
+def _least_values(domain: PlanningDomain, costs: Costs) -> Floats:
+    """`V*(c)` `[n]`: by backward induction over Markov policies, by trying out all policies otherwise.
 
     Within budgets by backward induction at prices, whose answers are proved.
     """
@@ -251,11 +274,34 @@ def _least_values(domain: Domain, costs: Costs) -> Costs:
         return Lagrangian().bind(domain).minimize(costs).require(Status.OPTIMAL).objective
     if isinstance(domain, MarkovPolicies):
         return BackwardInduction().bind(domain).minimize(costs).objective
-    steps, states, actions = domain.shape
-    stationary = np.indices((actions,) * states).reshape(states, -1).T  # all of them, [n, s]
-    markov = np.repeat(stationary[:, None], steps, axis=1).astype(np.int32)
-    values = [evaluate(domain, markov, np.repeat(cost[None], len(markov), axis=0)) for cost in costs]
-    return np.array([of_all_policies.min() for of_all_policies in values])
+    if isinstance(domain, EndlessPolicies):
+        return np.array([min(_endless_value(domain, pi, cost) for pi in _all(*domain.shape)) for cost in costs])
+    if isinstance(domain, StationaryPolicies):
+        alone = MultiModel([domain], [1.0])
+        return _least_values(alone, costs[:, None])
+    policies = domain.by_place(_all(domain.n_decisions, domain.shape[2]))
+    return np.array([_weighted_values(domain, policies, cost).min() for cost in costs])
+
+
+def _all(n_decisions: int, n_actions: int) -> NDArray[np.int64]:
+    """All ways to make so many decisions, `[n, d]`."""
+    return np.indices((n_actions,) * n_decisions).reshape(n_decisions, -1).T
+
+
+def _endless_value(domain: EndlessPolicies, policy: NDArray[np.int64], cost: Floats) -> float:
+    """The discounted sum or the average of one policy `[s]`, from the start."""
+    states = np.arange(len(policy))
+    chain, paid = rows_of(domain.dynamics)[states, policy], cost[states, policy]
+    if isinstance(domain, DiscountedPolicies):
+        return float(domain.start @ np.linalg.solve(np.eye(len(policy)) - domain.discount * chain, paid))
+    return float(domain.start @ np.linalg.matrix_power(chain, 1000) @ paid)  # the sample chains mix fast
+
+
+def _weighted_values(domain: MultiModel, policies: Actions, cost: Costs) -> Floats:
+    """The weighted sum `[n]` over models of what policies `[n, h, s]` pay for one cost array `[m, h, s, a]`."""
+    models = zip(domain.models, cost, strict=True)
+    paid = [evaluate(model, policies, np.repeat(own[None], len(policies), axis=0)) for model, own in models]
+    return np.asarray(domain.weights) @ np.array(paid)
 
 
 def projection_checks() -> list[ProjectionCheck]:

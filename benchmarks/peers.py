@@ -79,6 +79,45 @@ def toolbox_run(rows: Floats, cost: Floats, steps: int) -> Callable[[], Floats]:
     return run
 
 
+def quantecon_endless(rows: Floats, cost: Floats, discount: float) -> Callable[[], Floats]:
+    """Policy iteration of discounted costs, prebuilt; the values `[s]`."""
+    from quantecon.markov import DiscreteDP
+
+    problem = DiscreteDP(-cost, rows, discount)
+
+    def run() -> Floats:
+        values: Floats = problem.solve(method="policy_iteration").v
+        return -values
+
+    return run
+
+
+def toolbox_endless(rows: Floats, cost: Floats, discount: float) -> Callable[[], Floats]:
+    """The same in pymdptoolbox, whose constructor checks the problem and chooses the first policy each time."""
+    by_action = np.ascontiguousarray(rows.transpose(1, 0, 2))
+
+    def run() -> Floats:
+        with redirect_stdout(StringIO()):
+            problem = mdptoolbox.mdp.PolicyIteration(by_action, -cost, discount)
+            problem.run()
+        return -np.array(problem.V)
+
+    return run
+
+
+def toolbox_average(rows: Floats, cost: Floats, accuracy: float) -> Callable[[], float]:
+    """Relative value iteration of pymdptoolbox, to within an accuracy; the least average cost."""
+    by_action = np.ascontiguousarray(rows.transpose(1, 0, 2))
+
+    def run() -> float:
+        with redirect_stdout(StringIO()):
+            problem = mdptoolbox.mdp.RelativeValueIteration(by_action, -cost, accuracy, max_iter=100_000)
+            problem.run()
+        return -float(problem.average_reward)
+
+    return run
+
+
 def csr_sweep(matrix: Any, costs: Costs) -> Callable[[], Floats]:
     """A batched sweep with scipy's CSR product, the batch last in memory; values `[n, s]` of the first step."""
     n, steps, states, actions = costs.shape

@@ -12,12 +12,17 @@ from amdp.commands.listing import Entry, settings_text, summary
 from amdp.commands.screen import AsJson, PolicyClass, clear_errors, print_json
 from amdp.errors import MissingDependency
 from amdp.oracles.base import GROUP, PlanningOracle, describe, oracle
-from amdp.testing import sample_domains
+from amdp.testing import planning_domains
 
 KINDS = {  # of domains: the class of their policies, and words
     "MarkovPolicies": (PolicyClass.MARKOV, "Markov policies"),
     "BudgetedPolicies": (PolicyClass.MARKOV, "Markov policies within budgets"),
     "StationaryPolicies": (PolicyClass.STATIONARY, "stationary policies"),
+}
+OTHER_KINDS = {  # that `amdp solve` does not offer by --domain
+    "DiscountedPolicies": "discounted costs without an end",
+    "AverageCostPolicies": "average costs without an end",
+    "MultiModel": "several models at once",
 }
 HINT = "amdp oracles NAME: its options. Markov policies depend on step and state, stationary ones on the state alone."
 
@@ -58,7 +63,7 @@ def _row(name: str) -> dict[str, Any]:
     return {
         "name": name,
         "what": summary(type(chosen)),
-        "solves": list(dict.fromkeys(describe(domain) for domain in sample_domains() if chosen.supports(domain))),
+        "solves": list(dict.fromkeys(describe(domain) for domain in planning_domains() if chosen.supports(domain))),
         "options": {option: _plain(value) for option, value in values.items()},
         "missing": registry.remedy(registry.missing(chosen.requires)),
     }
@@ -82,6 +87,7 @@ def _is_of(row: dict[str, Any], policies: PolicyClass) -> bool:
 
 def _heading(row: dict[str, Any]) -> str:
     parts = [f"{words} over {', '.join(_over(row, kind))}" for kind, (_, words) in KINDS.items() if _over(row, kind)]
+    parts += [words for kind, words in OTHER_KINDS.items() if any(text.startswith(kind) for text in row["solves"])]
     text = "; ".join(parts) or "not known until it is installed"
     return text[0].upper() + text[1:]
 

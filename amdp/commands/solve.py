@@ -15,6 +15,7 @@ from amdp import registry
 from amdp.algorithms.task import USUAL_ORACLES
 from amdp.arrays import Bools, Policies
 from amdp.commands import completion
+from amdp.commands.endless import endless
 from amdp.commands.loading import stopwatch
 from amdp.commands.screen import (
     AsJson,
@@ -32,7 +33,17 @@ from amdp.game.games import WORLD_FILES
 from amdp.instances import Instance, build, load
 from amdp.model.domains import Domain
 from amdp.options import require_kinds
-from amdp.oracles.base import GROUP, ExportingOracle, Plan, Planner, PlanningOracle, Status, bind, oracle
+from amdp.oracles.base import (
+    GROUP,
+    ExportingOracle,
+    Plan,
+    Planner,
+    PlanningDomain,
+    PlanningOracle,
+    Status,
+    bind,
+    oracle,
+)
 from amdp.oracles.budgets import BudgetedPlan
 from amdp.oracles.model_files import require_model_suffix
 from amdp.oracles.stationary.planning import StationaryPlanner
@@ -65,6 +76,10 @@ def solve(
         PolicyClass,
         typer.Option("--domain", help="markov: the action depends on step and state; stationary: on the state alone."),
     ] = PolicyClass.MARKOV,
+    discount: Annotated[
+        float | None, typer.Option(help="For ever, stationary: the discounted sum of costs, by this factor below 1.")
+    ] = None,
+    average: Annotated[bool, typer.Option("--average", help="For ever, stationary: the average cost a step.")] = False,
     world: WorldSettings = None,
     seconds: Annotated[float | None, typer.Option(help="Time limit of the oracle.")] = None,
     gap: Annotated[float | None, typer.Option(help=GAP)] = None,
@@ -90,6 +105,8 @@ def solve(
     Example: amdp solve random-parked --domain stationary --world n_states=3
 
     Example: amdp solve tiny --oracle pulp --set solver=CBC --log --export tiny.lp
+
+    Example: amdp solve river-swim --discount 0.95
     """
     with clear_errors(), stopwatch() as clock:
         if export is not None:
@@ -98,12 +115,17 @@ def solve(
         given = {"seconds": seconds, "gap": gap, "threads": threads, "log": log or None, "options": own or None}
         options = _together(given, settings("--set", more or ()))
         built = instance_of(instance, settings("--world", world or ()))
-        is_markov = policies is PolicyClass.MARKOV
-        domain: Domain = built.domain if is_markov else built.stationary
-        usual = USUAL_ORACLES[type(domain)]
+        domain: PlanningDomain
+        if average or discount is not None:
+            usual, (domain, cost) = "policy-iteration", endless(built, discount, average)
+        else:
+            domain, cost = built.domain if policies is PolicyClass.MARKOV else built.stationary, built.costs
+            usual = USUAL_ORACLES[type(domain)]
         name = usual if oracle_name is None else oracle_name
         chosen = _oracle(name, options, domain)
         if export is not None:
+            if not isinstance(domain, Domain):
+                raise InvalidInput("--export: planning for ever has no model to write")
             _exporting(name, chosen, domain).export(domain, built.costs, export)
             complain(f"wrote {export}")
         waiting = unmarked(f"{name}: {built.name} (the first solve on a machine compiles)")
@@ -115,7 +137,7 @@ def solve(
                     screen.print(f"{name} {planner.reason}")  # before the search, which may be long
                 planner.on_progress = partial(_show_progress, spinner) if spinner else None
             clock.begin()
-            plans = planner.minimize(built.costs[None]).require(Status.OPTIMAL, Status.FEASIBLE)
+            plans = planner.minimize(cost[None]).require(Status.OPTIMAL, Status.FEASIBLE)
             spent = clock.read()
     answer = _as_dict(name, plans[0]) | {"solving_seconds": spent.working, "loading_seconds": spent.loading}
     if export is not None:
@@ -145,7 +167,7 @@ def _together(options: dict[str, Any], more: dict[str, Any]) -> dict[str, Any]:
     return {**given, **more}
 
 
-def _oracle(name: str, options: dict[str, Any], domain: Domain) -> PlanningOracle:
+def _oracle(name: str, options: dict[str, Any], domain: PlanningDomain) -> PlanningOracle:
     """The oracle with these options; an option that it lacks is refused with the names of oracles that have it."""
     kind = registry.find(GROUP, name)
     lacking = [option for option in options if option not in registry.known_options(kind)]
@@ -157,7 +179,7 @@ def _oracle(name: str, options: dict[str, Any], domain: Domain) -> PlanningOracl
     return oracle(name, **options)
 
 
-def _exporting(name: str, chosen: PlanningOracle, domain: Domain) -> ExportingOracle:
+def _exporting(name: str, chosen: PlanningOracle, domain: PlanningDomain) -> ExportingOracle:
     """The oracle as one that writes its model; one that has none is refused with the names of those that do."""
     if isinstance(chosen, ExportingOracle):
         return chosen
@@ -165,7 +187,7 @@ def _exporting(name: str, chosen: PlanningOracle, domain: Domain) -> ExportingOr
     raise InvalidInput(f"--export: {name!r} has no model to write; those that have one: --oracle {others}")
 
 
-def _solving(domain: Domain) -> Iterator[tuple[str, Any]]:
+def _solving(domain: PlanningDomain) -> Iterator[tuple[str, Any]]:
     """The installed oracles that solve a domain, with their names."""
     for name in registry.names(GROUP):
         try:
@@ -176,7 +198,7 @@ def _solving(domain: Domain) -> Iterator[tuple[str, Any]]:
             yield name, kind
 
 
-def _planner(chosen: PlanningOracle, domain: Domain, remedy: str | None) -> Planner:
+def _planner(chosen: PlanningOracle, domain: PlanningDomain, remedy: str | None) -> Planner:
     """The oracle bound to the domain; a refusal names another oracle, which solves all domains of the kind."""
     try:
         return bind(chosen, domain)

@@ -137,6 +137,10 @@ def _require_domain(dynamics: Dynamics, initial: int) -> None:
     # To compare with a protocol takes longer than to narrow a box, which is done every round.
     if not isinstance(dynamics, CompiledDynamics | Dynamics):
         raise InvalidInput(f"{type(dynamics).__name__} is not a kernel or a set of kernels; wrap the array: Kernel(p)")
+    given: object = initial
+    if not isinstance(given, int | np.integer) and np.ndim(given) == 1:  # type: ignore[arg-type]
+        remedy = "amdp.instances.with_start(world, start) puts an entrance before it, which draws the first state"
+        raise InvalidInput(f"{initial}; a world begins in one state: {remedy}", "initial")
     require_index("initial", initial, dynamics.shape[1])
     dynamics.require_closed(initial)
 

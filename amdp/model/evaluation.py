@@ -41,6 +41,7 @@ def evaluate(domain: Domain, actions: NDArray[np.integer], costs: Costs) -> Floa
 
     An action of -1 leaves the choice open: the cheapest is taken.
     """
+    _require_steps(domain)
     paid, chosen = floats("costs", costs, "nhsa"), np.asarray(actions)
     if not np.issubdtype(chosen.dtype, np.integer):
         raise InvalidInput(f"actions are {chosen.dtype}; they must be whole numbers")
@@ -77,6 +78,11 @@ def least_chances(kernel: SingleKernel, initial: int = 0) -> Floats:
             reach = kernel.least_expectation(h, reach).min(axis=-1)
         chances[step] = reach[:, initial]
     return chances
+
+
+def _require_steps(domain: object) -> None:
+    if not isinstance(domain, Domain):
+        raise InvalidInput(f"{type(domain).__name__} is not evaluated here; give MarkovPolicies or StationaryPolicies")
 
 
 def _require_shape(name: str, array: np.ndarray, expected: tuple[int, ...]) -> None:

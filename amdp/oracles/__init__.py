@@ -2,9 +2,9 @@
 
 The rooms: `markov` plans over policies that choose by step (backward induction, linear programs in HiGHS, PuLP and
 cvxpy, enumeration; `lagrangian` within budgets), `stationary` over policies that choose by state alone (branch and
-bound, cycles, local search, enumeration, mixed-integer programs, `auto`), `projection` projects onto occupancy measures
-in relative entropy, `regularized` finds the occupancy measure of least cost and regularizer (entropy, Tsallis entropy,
-log-barrier, sums).
+bound, cycles, local search, enumeration, mixed-integer programs, `auto`; for ever: policy iteration), `multi_model`
+over one policy for several kernels, `projection` projects onto occupancy measures in relative entropy, `regularized`
+finds the occupancy measure of least cost and regularizer (entropy, Tsallis entropy, log-barrier, sums).
 
 A new planning oracle is a frozen dataclass of settings, in the room of its policies, with
 

@@ -24,9 +24,12 @@ from amdp import registry
 from amdp.arrays import Actions, Costs, Floats, Policies, Values, floats, one_hot, require_finite
 from amdp.errors import InvalidInput, Unsolved, UnsupportedDomain
 from amdp.model.domains import BudgetedPolicies, Domain, World, as_domain
+from amdp.model.endless import EndlessPolicies
+from amdp.model.several_models import MultiModel
 from amdp.oracles.exclusive import Exclusive
 
 GROUP = "amdp.oracles"
+PlanningDomain = Domain | EndlessPolicies | MultiModel  # a `Domain` can be played in a game as well
 BoundT = TypeVar("BoundT", bound="Bound", covariant=True)
 
 
@@ -71,7 +74,7 @@ class Plan:
     objective: float  # the exact value of `actions`
     bound: float  # no policy is cheaper
     status: Status
-    values: Values  # [h, s], the certificate
+    values: Values  # [h, s], the certificate; [s] without an end; [m, h, s] over several models
     report: Report
     n_actions: int
 
@@ -162,11 +165,12 @@ class Oracle(Protocol[BoundT]):
 
     requires: ClassVar[tuple[str, ...]]
 
-    def supports(self, domain: Domain) -> bool:
+    # Any: an oracle names the domains that it knows, is asked about every domain, and refuses the others.
+    def supports(self, domain: Any) -> bool:
         """Whether `bind` would accept the domain."""
         ...
 
-    def bind(self, domain: Domain) -> BoundT:
+    def bind(self, domain: Any) -> BoundT:
         """Compile the model of a domain."""
         ...
 
@@ -182,16 +186,18 @@ class Bound(Exclusive, ABC):
     verb: ClassVar[str]  # what it does with a domain
     within_budgets: ClassVar[str]  # names of those that do it within budgets too
 
-    def __init__(self, oracle: "Oracle[Bound]", domain: Domain) -> None:
-        if not isinstance(domain, Domain):
+    domain: Domain  # planners of other domains name theirs
+
+    def __init__(self, oracle: "Oracle[Bound]", domain: PlanningDomain) -> None:
+        if not isinstance(domain, PlanningDomain):
             raise InvalidInput(f"{type(domain).__name__} is not a domain; wrap the kernel: MarkovPolicies(kernel)")
         self.require_fit(oracle, domain)
         self.oracle = oracle
-        self.domain = domain
+        self.domain = domain  # type: ignore[assignment]
         self.name = registry.name_of(self.group, type(oracle))  # of the class, where it has none
 
     @classmethod
-    def require_fit(cls, oracle: "Oracle[Bound]", domain: Domain, blamed: str = "", remedy: str = "") -> None:
+    def require_fit(cls, oracle: "Oracle[Bound]", domain: PlanningDomain, blamed: str = "", remedy: str = "") -> None:
         """Refuse an oracle that does not support the domain, or that lacks a package."""
         name = registry.name_of(cls.group, type(oracle))
         if not oracle.supports(domain):
@@ -225,9 +231,9 @@ class Planner(Bound, solves="minimize"):
     group, role, verb = GROUP, "oracle", "solve"
     within_budgets = "lagrangian, lp, cvxpy or pulp"
 
-    def __init__(self, oracle: PlanningOracle, domain: Domain) -> None:
+    def __init__(self, oracle: PlanningOracle, domain: PlanningDomain) -> None:
         super().__init__(oracle, domain)
-        self._shape = domain.shape
+        self._shape: tuple[int, ...] = domain.shape if isinstance(domain, Domain) else domain.cost_shape
 
     @abstractmethod
     def minimize(self, costs: Costs) -> Plans:
@@ -240,17 +246,26 @@ class Planner(Bound, solves="minimize"):
 
     def shaped(self, costs: ArrayLike) -> Costs:
         """`costs` as an array that fits the domain, or `InvalidInput`; a sweep looks for NaN and infinity itself."""
-        result = floats("costs", costs, "nhsa")
-        if result.shape[1:] != self._shape:
-            sizes = ", ".join(map(str, self._shape))
+        axes = cost_axes(self.domain, costs, batch="n")
+        result = floats("costs", costs, axes)
+        asked = self._shape[len(self._shape) + 1 - len(axes) :]
+        if result.shape[1:] != asked:
+            sizes = ", ".join(map(str, asked))
             raise InvalidInput(f"costs has shape {result.shape}; the domain asks for (n, {sizes})")
         return result
 
     def checked(self, costs: ArrayLike) -> Costs:
         """`costs` as an array of finite numbers that fits the domain, or `InvalidInput`."""
         result = self.shaped(costs)
-        require_finite("costs", result, "nhsa")
+        require_finite("costs", result, cost_axes(self.domain, result, batch="n"))
         return result
+
+
+def cost_axes(domain: PlanningDomain, cost: ArrayLike, batch: str = "") -> str:
+    """The axes of a cost array over a domain; where several forms are accepted, of the one with as many axes."""
+    known = ("hsa",) if isinstance(domain, Domain) else domain.cost_axes
+    forms = [batch + axes for axes in known]
+    return forms[0] if len(forms) == 1 else next((axes for axes in forms if len(axes) == np.ndim(cost)), forms[0])
 
 
 def oracle(name: str, **options: Any) -> PlanningOracle:
@@ -266,12 +281,12 @@ def created(group: str, name: str, options: dict[str, Any]) -> Any:
     return chosen
 
 
-def bind(oracle: str | PlanningOracle, domain: Domain | World) -> Planner:
+def bind(oracle: str | PlanningOracle, domain: PlanningDomain | World) -> Planner:
     """A planner for many solves over one domain, or the domain of a world: the model is compiled once."""
     chosen = created(GROUP, oracle, {}) if isinstance(oracle, str) else oracle
     if not is_oracle(chosen):
         raise InvalidInput(f"{chosen!r} is not an oracle; give a name, such as 'dp', or an oracle")
-    planner = chosen.bind(as_domain(domain))
+    planner = chosen.bind(domain if isinstance(domain, EndlessPolicies | MultiModel) else as_domain(domain))
     if not isinstance(planner, Planner):
         raise InvalidInput(f"{chosen!r} is bound to a {type(planner).__name__}; bind must return an amdp.Planner")
     return planner
@@ -286,12 +301,18 @@ def _lacking(chosen: object) -> list[str]:
     return [member for member in ("requires", "supports", "bind") if not hasattr(chosen, member)]
 
 
-def plan(oracle: str | PlanningOracle, domain: Domain | World, cost: ArrayLike) -> Plan:
-    """The cheapest policy of a domain or a world for one `cost` `[h, s, a]`; `Unsolved` if none was found."""
-    costs = floats("cost", cost, "hsa")[None]
-    return bind(oracle, domain).minimize(costs).require(Status.OPTIMAL, Status.FEASIBLE)[0]
+def plan(oracle: str | PlanningOracle, domain: PlanningDomain | World, cost: ArrayLike) -> Plan:
+    """The cheapest policy of a domain or a world for one `cost` `[h, s, a]`; `Unsolved` if none was found.
+
+    Without an end costs are `[s, a]`; over several models `[m, h, s, a]`, or `[h, s, a]` for all of them.
+    """
+    planner = bind(oracle, domain)
+    costs = floats("cost", cost, cost_axes(planner.domain, cost))[None]
+    return planner.minimize(costs).require(Status.OPTIMAL, Status.FEASIBLE)[0]
 
 
 def describe(domain: object) -> str:
     """The kind of a domain in words: `MarkovPolicies over Kernel`."""
+    if isinstance(domain, MultiModel):
+        return f"MultiModel of {describe(domain.models[0])}"
     return f"{type(domain).__name__} over {type(getattr(domain, 'dynamics', None)).__name__}"

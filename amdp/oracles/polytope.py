@@ -18,7 +18,7 @@ from amdp.arrays import Bools, Floats
 from amdp.errors import UnsupportedDomain
 from amdp.model.budgets import Budgets
 from amdp.model.confidence import BernsteinBox
-from amdp.model.domains import BudgetedPolicies, Domain, EpisodeDomain, MarkovPolicies
+from amdp.model.domains import BudgetedPolicies, EpisodeDomain, MarkovPolicies
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.model_files import Block, grid, listed
@@ -58,7 +58,7 @@ class Polytope:
         return bool(self.matrix.shape == (steps * states, self.n_pairs))
 
 
-def has_polytope(domain: Domain) -> bool:
+def has_polytope(domain: object) -> bool:
     """Whether `polytope` knows the occupancy measures of a domain: over a kernel, with budgets or without, or a box."""
     return isinstance(domain, EpisodeDomain) and isinstance(domain.dynamics, SingleKernel | BernsteinBox)
 

@@ -2,8 +2,10 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import highspy
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -148,3 +150,35 @@ def test_progress_labels_its_gaps_and_the_claims_of_solvers() -> None:
     assert progress_line(Progress(-4.0, -5.0, 7, 2.2, -6.0)) == proved
     claimed = "2 s, objective -4, bound -6, solver claims -5, absolute gap 2, 7 nodes"
     assert progress_line(Progress(-4.0, -6.0, 7, 2.2, -6.0, -5.0)) == claimed
+
+
+def answer(*arguments: str) -> dict[str, Any]:
+    solved = CliRunner().invoke(app, ["solve", *arguments, "--json"])
+    assert solved.exit_code == 0, solved.output
+    found: dict[str, Any] = json.loads(solved.stdout)
+    return found
+
+
+def test_for_ever_by_a_discount_or_on_average() -> None:
+    average = answer("river-swim", "--average")
+    discounted = answer("river-swim", "--discount", "0.999999")
+    assert average["oracle"] == discounted["oracle"] == "policy-iteration"
+    assert average["status"] == discounted["status"] == "optimal"
+    assert discounted["objective"] * 1e-6 == pytest.approx(average["objective"], abs=1e-4)
+    assert len(average["actions"]) == len(average["values"]) == 6
+
+
+def test_for_ever_an_entrance_is_the_law_of_the_start(tmp_path: Path) -> None:
+    world, start = instances.river_swim(n_states=4), np.array([0.25, 0.25, 0.5, 0.0])
+    path = tmp_path / "entered.npz"
+    instances.save(path, instances.with_start(world, start))
+    found = answer(str(path), "--discount", "0.9")
+    assert len(found["actions"]) == 4
+    assert found["objective"] == pytest.approx(float(start @ found["values"]))
+
+
+def test_what_has_no_answer_for_ever_is_refused() -> None:
+    assert "the costs of tiny change from step to step" in refused("tiny", "--average")
+    assert "two objectives" in refused("river-swim", "--average", "--discount", "0.5")
+    assert "discount = 1.0; it must be at least 0 and below 1" in refused("river-swim", "--discount", "1")
+    assert "--oracle policy-iteration does" in refused("river-swim", "--average", "--oracle", "lp")

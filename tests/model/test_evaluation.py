@@ -9,7 +9,17 @@ from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 from worlds import World, box_around, kernel_worlds, plain_values, random_kernel, random_policies, random_rows, seeds
 
-from amdp import BernsteinBox, InvalidInput, Kernel, MarkovPolicies, evaluate, occupancy, one_hot, values
+from amdp import (
+    BernsteinBox,
+    InvalidInput,
+    Kernel,
+    MarkovPolicies,
+    StationaryPolicies,
+    evaluate,
+    occupancy,
+    one_hot,
+    values,
+)
 from amdp.arrays import Floats
 from amdp.model.transitions import SingleKernel
 
@@ -166,3 +176,10 @@ def test_policies_that_are_not_distributions_are_refused_with_the_place(entry: f
         occupancy(kernel, policies)
     with pytest.raises(InvalidInput, match=rf"policies\[n=0, h=1, s=0.*{message}"):
         values(kernel, policies, np.zeros((1, 3, 2, 2)))
+
+
+@pytest.mark.parametrize("kind", [MarkovPolicies, StationaryPolicies])
+def test_a_distribution_as_the_start_of_a_domain_is_refused_with_the_way_to_have_one(kind: type) -> None:
+    kernel = Kernel.homogeneous(np.full((2, 1, 2), 0.5), 3)
+    with pytest.raises(InvalidInput, match=r"initial = .*amdp\.instances\.with_start"):
+        kind(kernel, [0.5, 0.5])

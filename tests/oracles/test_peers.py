@@ -1,4 +1,4 @@
-"""Values of another package: pymdptoolbox's finite horizon.
+"""Values of another package: pymdptoolbox's finite horizon, its policy iteration and its relative value iteration.
 
 It maximizes rewards that do not depend on the step, and adds a terminal value of zero after the last step. Agreement
 with QuantEcon is checked by `python -m benchmarks oracles --only single`: importing it from two processes at once, its
@@ -7,11 +7,11 @@ compiled cache still empty, can crash them both.
 
 import numpy as np
 import pytest
-from mdptoolbox.mdp import FiniteHorizon
+from mdptoolbox.mdp import FiniteHorizon, PolicyIteration, RelativeValueIteration
 from numpy.testing import assert_allclose
 from worlds import random_rows
 
-from amdp import Kernel, MarkovPolicies, plan
+from amdp import AverageCostPolicies, DiscountedPolicies, Kernel, MarkovPolicies, plan
 from amdp.arrays import Floats
 from amdp.model.segments import Shape
 
@@ -52,3 +52,22 @@ def test_pymdptoolbox_chooses_the_same_actions_where_no_two_tie() -> None:
     model.run()
     domain = MarkovPolicies(Kernel.homogeneous(p, 6))
     np.testing.assert_array_equal(plan("dp", domain, np.broadcast_to(cost, (6, 5, 3))).actions, model.policy.T)
+
+
+@pytest.mark.parametrize("discount", [0.5, 0.95])
+def test_policy_iteration_of_discounted_costs(discount: float) -> None:
+    p, cost = stationary((1, 8, 3), 11)
+    model = PolicyIteration(p.transpose(1, 0, 2), -cost, discount)
+    model.run()
+    ours = plan("policy-iteration", DiscountedPolicies(Kernel.homogeneous(p, 1), discount), cost)
+    assert_allclose(ours.values, -np.array(model.V), atol=AGREEMENT)
+    assert ours.actions.tolist() == list(model.policy)
+
+
+def test_relative_value_iteration_of_average_costs() -> None:
+    p, cost = stationary((1, 8, 3), 12)
+    model = RelativeValueIteration(p.transpose(1, 0, 2), -cost, epsilon=1e-9)
+    model.run()
+    ours = plan("policy-iteration", AverageCostPolicies(Kernel.homogeneous(p, 1)), cost)
+    assert_allclose(ours.objective, -model.average_reward, atol=1e-8)
+    assert ours.actions.tolist() == list(model.policy)

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from amdp.arrays import Costs
 from amdp.model.domains import Domain, MarkovPolicies
-from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
+from amdp.oracles.base import Planner, PlanningDomain, PlanningOracle, Plans, Report, Status
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class BackwardInduction:
 class Sweeper(Planner):
     """Backward induction for a whole batch at once; `reason` says why an oracle chose it."""
 
-    def __init__(self, oracle: PlanningOracle, domain: Domain, reason: str = "") -> None:
+    def __init__(self, oracle: PlanningOracle, domain: PlanningDomain, reason: str = "") -> None:
         super().__init__(oracle, domain)
         self._reason = reason
 

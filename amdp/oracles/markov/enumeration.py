@@ -10,7 +10,7 @@ from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain
 from amdp.model.evaluation import evaluate
 from amdp.model.transitions import SingleKernel
-from amdp.oracles.base import Planner, PlanningOracle, Plans, Report, Status
+from amdp.oracles.base import Planner, PlanningDomain, PlanningOracle, Plans, Report, Status
 from amdp.oracles.sizes import size_of
 from amdp.oracles.solving import TIE_TOLERANCE, settle, visited_actions
 
@@ -20,8 +20,9 @@ POLICIES_AT_ONCE = 4096
 class MarkovEnumerator(Planner):
     """Tries every policy that differs at a reachable state."""
 
-    def __init__(self, oracle: PlanningOracle, domain: Domain) -> None:
+    def __init__(self, oracle: PlanningOracle, domain: PlanningDomain) -> None:
         super().__init__(oracle, domain)
+        assert isinstance(domain, Domain)
         self._free = deciding_states(domain)
         self._count = domain.shape[2] ** int(self._free.sum())
 

@@ -47,7 +47,7 @@ class RegularizedSolver(Bound, solves="minimize"):
     group, role, verb = GROUP, "regularized", "minimize regularized costs over"
 
     @classmethod
-    def require_fit(cls, oracle: Oracle[Bound], domain: Domain, blamed: str = "", remedy: str = ONE_KERNEL) -> None:
+    def require_fit(cls, oracle: Oracle[Bound], domain: Any, blamed: str = "", remedy: str = ONE_KERNEL) -> None:
         super().require_fit(oracle, domain, blamed, remedy)
 
     @abstractmethod

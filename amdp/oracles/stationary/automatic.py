@@ -6,15 +6,21 @@ from functools import partial
 from math import inf
 from typing import ClassVar
 
-from amdp.model.domains import Domain, MarkovPolicies
-from amdp.oracles.base import Planner
+from amdp.model.domains import MarkovPolicies
+from amdp.model.endless import EndlessPolicies
+from amdp.model.several_models import MultiModel
+from amdp.oracles.base import Planner, PlanningDomain
 from amdp.oracles.markov.dynamic_programming import Sweeper
+from amdp.oracles.multi_model import branch_and_bound as multi_model
+from amdp.oracles.multi_model.enumeration import count, enumerate_all
+from amdp.oracles.multi_model.planning import MultiModelPlanner
 from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
 from amdp.oracles.stationary.chains import Chains, is_stationary
 from amdp.oracles.stationary.counting import estimated_policies, in_words
 from amdp.oracles.stationary.cycles import Cycles, PathSearch, moves_are_certain
 from amdp.oracles.stationary.enumeration import ENUMERATION_GAP, Enumeration, ListSearch
 from amdp.oracles.stationary.planning import StationaryPlanner
+from amdp.oracles.stationary.policy_iteration import PolicyIteration, PolicyIterator
 from amdp.oracles.stationary.search import Search
 
 
@@ -22,7 +28,8 @@ from amdp.oracles.stationary.search import Search
 class Automatic:
     """Backward induction over Markov policies; over stationary ones, by the structure of the kernel.
 
-    Certain moves: `cycles`. At most `few` closed policies: `enumeration`. Otherwise: `branch-and-bound`.
+    Without an end: `policy-iteration`. Otherwise, over stationary policies:
+    certain moves: `cycles`. At most `few` closed policies: `enumeration`. Otherwise: `branch-and-bound`.
     """
 
     seconds: float = inf  # for each solve, where the method takes long
@@ -35,14 +42,27 @@ class Automatic:
         BranchAndBound(self.seconds, self.nodes, self.gap)
         Enumeration(self.few)
 
-    def supports(self, domain: Domain) -> bool:
-        return isinstance(domain, MarkovPolicies) or is_stationary(domain)
+    def supports(self, domain: PlanningDomain) -> bool:
+        return isinstance(domain, MarkovPolicies | MultiModel | EndlessPolicies) or is_stationary(domain)
 
-    def bind(self, domain: Domain) -> Planner:
+    def bind(self, domain: PlanningDomain) -> Planner:
+        if isinstance(domain, EndlessPolicies):
+            settings = PolicyIteration(self.seconds, self.gap)
+            return PolicyIterator(self, domain, settings, "chose policy-iteration: no end")
+        if isinstance(domain, MultiModel):
+            return self._over_several_models(domain)
         if not is_stationary(domain):
             return Sweeper(self, domain, "chose dp: Markov policies")
         build, gap, reason = self._choice(Chains.of(domain))
         return StationaryPlanner(self, domain, build, gap, self.seconds, reason)
+
+    def _over_several_models(self, domain: MultiModel) -> Planner:
+        if count(domain) <= self.few:
+            reason = f"chose enumeration: {count(domain)} policies are distinct on reachable states"
+            return MultiModelPlanner(self, domain, enumerate_all, ENUMERATION_GAP, reason=reason)
+        reason = f"chose branch-and-bound: more than {self.few} policies are distinct on reachable states"
+        search = multi_model.TreeSearch(self.nodes, BranchAndBound().starts)
+        return MultiModelPlanner(self, domain, search, self.gap, self.seconds, reason)
 
     def _choice(self, chains: Chains) -> tuple[Callable[[Chains], Search], float, str]:
         """The search that suits the chains, the gap of its proofs, and why it was chosen."""

@@ -22,8 +22,10 @@ from numpy.typing import NDArray
 from amdp import kernels
 from amdp.arrays import Bools, Floats
 from amdp.kernels.search.state import CLOSED_BOUND, IN_BOUNDS, NODES, OPEN, VALUE, Floors, Problem, Tree, new_node
-from amdp.model.domains import Domain
-from amdp.oracles.base import Planner
+from amdp.model.several_models import MultiModel
+from amdp.oracles.base import Planner, PlanningDomain
+from amdp.oracles.multi_model import branch_and_bound as multi_model
+from amdp.oracles.multi_model.planning import MultiModelPlanner
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.chains import Chains, evaluation_error, is_stationary
 from amdp.oracles.stationary.local_search import descents
@@ -46,12 +48,17 @@ class BranchAndBound:
     gap: float = 1e-9  # relative to steps times the largest cost: above it an answer is not called optimal
     starts: int = 20
     requires: ClassVar[tuple[str, ...]] = ()
-    supports = staticmethod(is_stationary)
 
     def __post_init__(self) -> None:
         require_limits(self)
 
-    def bind(self, domain: Domain) -> Planner:
+    def supports(self, domain: PlanningDomain) -> bool:
+        return isinstance(domain, MultiModel) or is_stationary(domain)
+
+    def bind(self, domain: PlanningDomain) -> Planner:
+        if isinstance(domain, MultiModel):
+            search = multi_model.TreeSearch(self.nodes, self.starts)
+            return MultiModelPlanner(self, domain, search, self.gap, self.seconds)
         return StationaryPlanner(self, domain, partial(TreeSearch, settings=self), self.gap, self.seconds)
 
 

@@ -15,7 +15,7 @@ from amdp.arrays import Costs, Floats, require_finite
 from amdp.errors import InvalidInput
 from amdp.kernels.rows import SparseRows
 from amdp.kernels.search.state import Problem
-from amdp.model.domains import Domain, StationaryPolicies
+from amdp.model.domains import StationaryPolicies
 from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.interrupts import interruptible
@@ -31,7 +31,7 @@ LANES = 256  # policies that are evaluated side by side: their laws stay in the 
 Policy = NDArray[np.int64]  # [s]
 
 
-def is_stationary(domain: Domain) -> TypeGuard[StationaryPolicies]:
+def is_stationary(domain: object) -> TypeGuard[StationaryPolicies]:
     """Whether a domain is that of stationary policies over a kernel, which the oracles of this folder solve."""
     return isinstance(domain, StationaryPolicies) and isinstance(domain.dynamics, SingleKernel)
 

@@ -19,11 +19,14 @@ from amdp.arrays import Floats
 from amdp.errors import UnsupportedDomain
 from amdp.kernels.search.state import NODES, OPEN, TRIED, VALUE, Floors, Problem
 from amdp.model.chains import rows_of
-from amdp.model.domains import Domain, MarkovPolicies
+from amdp.model.domains import MarkovPolicies
+from amdp.model.several_models import MultiModel
 from amdp.model.transitions import Kernel
-from amdp.oracles.base import Planner
+from amdp.oracles.base import Planner, PlanningDomain
 from amdp.oracles.interrupts import interruptible
 from amdp.oracles.markov.enumeration import MarkovEnumerator, deciding_states
+from amdp.oracles.multi_model.enumeration import count, enumerate_all
+from amdp.oracles.multi_model.planning import MultiModelPlanner
 from amdp.oracles.polytope import has_polytope
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary.branch_and_bound import new_tree, proved
@@ -52,28 +55,35 @@ class Enumeration:
     def __post_init__(self) -> None:
         require_limits(self)
 
-    def supports(self, domain: Domain) -> bool:
+    def supports(self, domain: PlanningDomain) -> bool:
         return _can_be_listed(domain) and not self._too_many(domain)
 
-    def bind(self, domain: Domain) -> Planner:
+    def bind(self, domain: PlanningDomain) -> Planner:
         if _can_be_listed(domain) and (many := self._too_many(domain)):
             reason = f"enumeration would try {many} policies, more than its limit of {self.limit}"
             raise UnsupportedDomain(f"{reason}; use another oracle, or raise the limit", "oracle")
         if is_stationary(domain):
             return StationaryPlanner(self, domain, partial(ListSearch, settings=self), ENUMERATION_GAP)
+        if isinstance(domain, MultiModel):
+            return MultiModelPlanner(self, domain, enumerate_all, ENUMERATION_GAP)
         return MarkovEnumerator(self, domain)
 
-    def _too_many(self, domain: Domain) -> str:
+    def _too_many(self, domain: PlanningDomain) -> str:
         """How many policies there are, in words, if that is more than the limit."""
         if is_stationary(domain):
             return f"more than {self.limit}" if Chains.of(domain).count_closed(self.limit) > self.limit else ""
+        if isinstance(domain, MultiModel):
+            return f"{domain.shape[2]}^{len(domain.open_decisions)}" if count(domain) > self.limit else ""
+        assert isinstance(domain, MarkovPolicies)
         n_actions, deciding = domain.shape[2], int(deciding_states(domain).sum())
         return f"{n_actions}^{deciding}" if n_actions**deciding > self.limit else ""
 
 
-def _can_be_listed(domain: Domain) -> bool:
+def _can_be_listed(domain: PlanningDomain) -> bool:
     """Within budgets no list of deterministic policies has the best one, which may be randomized."""
-    return is_stationary(domain) or (isinstance(domain, MarkovPolicies) and has_polytope(domain))
+    if isinstance(domain, MultiModel) or is_stationary(domain):
+        return True
+    return isinstance(domain, MarkovPolicies) and has_polytope(domain)
 
 
 class ListSearch(Search):

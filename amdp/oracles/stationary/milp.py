@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from amdp.errors import InvalidInput
-from amdp.model.domains import Domain
-from amdp.oracles.base import Planner
+from amdp.model.several_models import MultiModel
+from amdp.oracles.base import Planner, PlanningDomain
 from amdp.oracles.highs import configured, linear_model, require_options, run
 from amdp.oracles.interrupts import POLL_SECONDS
 from amdp.oracles.model_files import names_of, write_model
+from amdp.oracles.multi_model.mixed_program import ProgramSearch
+from amdp.oracles.multi_model.planning import MultiModelPlanner
 from amdp.oracles.solver_options import NO_OPTIONS, SolverOptions, adopt
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary import mixed_search
@@ -43,7 +45,6 @@ class MixedProgram:
     options: SolverOptions = NO_OPTIONS  # of HiGHS, by their names there
     log: bool = False  # whether HiGHS writes its log to standard error
     requires: ClassVar[tuple[str, ...]] = ("highspy",)
-    supports = staticmethod(is_stationary)
 
     def __post_init__(self) -> None:
         require_limits(self)
@@ -51,8 +52,14 @@ class MixedProgram:
         if self.formulation not in FORMULATIONS:
             raise InvalidInput(f"{self.formulation!r}; it must be one of {', '.join(FORMULATIONS)}", "formulation")
 
-    def bind(self, domain: Domain) -> Planner:
+    def supports(self, domain: PlanningDomain) -> bool:
+        return is_stationary(domain) or (isinstance(domain, MultiModel) and self.formulation == "occupancy")
+
+    def bind(self, domain: PlanningDomain) -> Planner:
         name = f"HiGHS {highspy.Highs().version()}"
+        if isinstance(domain, MultiModel):
+            search_all = ProgramSearch(solve_mixed, self)
+            return MultiModelPlanner(self, domain, search_all, self.gap, self.seconds, solver=name)
         is_limited = self.seconds < inf
         stopped = f"stopped at {self.seconds:g} seconds" if is_limited else "HiGHS ended without an answer"
 
@@ -65,7 +72,7 @@ class MixedProgram:
 
         return StationaryPlanner(self, domain, search, self.gap, self.seconds)
 
-    def export(self, domain: Domain, cost: ArrayLike, path: str | Path) -> None:
+    def export(self, domain: PlanningDomain, cost: ArrayLike, path: str | Path) -> None:
         """Write the model for one `cost` `[t, s, a]` to a `.lp` or `.mps` file."""
         model = model_to_export(self.bind(domain), cost, path)
         program = FORMULATIONS[self.formulation](model, np.zeros(domain.shape[1], dtype=np.int64))

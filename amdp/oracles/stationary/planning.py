@@ -17,9 +17,9 @@ import numpy as np
 from amdp import kernels
 from amdp.arrays import Costs, Values
 from amdp.errors import InvalidInput
-from amdp.model.domains import Domain, StationaryPolicies
+from amdp.model.domains import StationaryPolicies
 from amdp.model.transitions import Kernel, SingleKernel, SparseKernel
-from amdp.oracles.base import Listed, Planner, PlanningOracle, Plans, Report, Status
+from amdp.oracles.base import Listed, Planner, PlanningDomain, PlanningOracle, Plans, Report, Status
 from amdp.oracles.interrupts import interruptible
 from amdp.oracles.solving import worst
 from amdp.oracles.stationary.chains import Chains, scaled_problems
@@ -71,7 +71,7 @@ class StationaryPlanner(Planner):
     def __init__(
         self,
         oracle: PlanningOracle,
-        domain: Domain,
+        domain: PlanningDomain,
         build: Callable[[Chains], Search],
         gap: float,
         seconds: float = inf,  # for each of the costs
