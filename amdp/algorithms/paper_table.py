@@ -25,6 +25,8 @@ FULL, BANDIT, DELAYED, TOTAL = "full", "bandit", "delayed bandit", "total loss"
 FTPL, OMD, POLICY = "FTPL", "OMD", "policy optimization"
 # `efficiency`: what a round costs in the worst case.
 POLYNOMIAL, ORACLE, EXPONENTIAL = "polynomial", "given a planning oracle", "exponential"
+# `part`: where the algorithm comes from, seen from the paper.
+PRINTED, RELATED, SINCE = "Table 1", "related work", "since then"
 # `provenance`: how close the code is to the source.
 PAPER, SOURCE, VARIANT, GUESS, OWN = (
     "the paper",
@@ -51,12 +53,18 @@ class Row:
     cost: str  # operations a round
     provenance: str
     reference: str
-    printed: bool = True  # whether it stands in the paper's Table 1
+    part: str = PRINTED
+
+    @property
+    def printed(self) -> bool:
+        """Whether it stands in the paper's Table 1."""
+        return self.part == PRINTED
 
     @property
     def heading(self) -> str:
         """What it has in common with the rows beside which it is shown."""
-        text = f"{self.setting}; transitions {self.transitions}; {self.feedback} feedback"
+        since = f"{SINCE}: " if self.part == SINCE else ""
+        text = f"{since}{self.setting}; transitions {self.transitions}; {self.feedback} feedback"
         return text[0].upper() + text[1:]
 
     def refusal(self, domain: Domain) -> str | None:
@@ -119,47 +127,47 @@ TABLE = (
     Row("Hedge, infinite horizon", "hedge-infinite-renewed", STREAM, COMMUNICATING, BANDIT, "A^(1/3) (S diam T)^(2/3)",
         2 / 3, OMD, EXPONENTIAL, "A^S evaluations an epoch", PAPER, _DAI),
     Row("O-REPS, full information", "o-reps-full", EPISODES, KNOWN, FULL, "H sqrt(K)", 1 / 2, OMD, POLYNOMIAL,
-        "a projection", SOURCE, "Zimin and Neu 2013", printed=False),
+        "a projection", SOURCE, "Zimin and Neu 2013", part=RELATED),
     Row("FTPL, scaled trials", "ftpl-scaled", EPISODES, KNOWN, BANDIT, "H^(3/2) sqrt(SAK)", 1 / 2, FTPL, POLYNOMIAL,
-        "about AC plans of HS^2A, C the reach of all states", OWN, _DAI, printed=False),
+        "about AC plans of HS^2A, C the reach of all states", OWN, _DAI, part=SINCE),
     Row("FTPL, adaptive rate", "ftpl-adaptive", EPISODES, KNOWN, BANDIT, "H^(3/2) sqrt(SAK)", 1 / 2, FTPL, POLYNOMIAL,
-        "the same and 16 plans", OWN, f"{_DAI}; {_ADAPTIVE}", printed=False),
+        "the same and 16 plans", OWN, f"{_DAI}; {_ADAPTIVE}", part=SINCE),
     Row("O-REPS, adaptive rate", "o-reps-adaptive", EPISODES, KNOWN, BANDIT, "H sqrt(SAK)", 1 / 2, OMD, POLYNOMIAL,
-        "two projections", OWN, f"Zimin and Neu 2013; {_ADAPTIVE}", printed=False),
+        "two projections", OWN, f"Zimin and Neu 2013; {_ADAPTIVE}", part=SINCE),
     Row("O-REPS, implicit exploration", "o-reps-ix", EPISODES, KNOWN, BANDIT, "H sqrt(SAK)", 1 / 2, OMD, POLYNOMIAL,
-        "a projection", OWN, "Zimin and Neu 2013; estimates: Neu 2015", printed=False),
+        "a projection", OWN, "Zimin and Neu 2013; estimates: Neu 2015", part=SINCE),
     Row("Best of both worlds", "bobw", EPISODES, KNOWN, BANDIT, "H sqrt(SAK)", 1 / 2, OMD, POLYNOMIAL,
-        "a regularized minimizer, HS dual variables", SOURCE, "Jin, Huang and Luo 2021", printed=False),
+        "a regularized minimizer, HS dual variables", SOURCE, "Jin, Huang and Luo 2021", part=SINCE),
     Row("Soft leader", "soft-leader", EPISODES, KNOWN, BANDIT, "H^(3/2) sqrt(SAK)", 1 / 2, OMD, POLYNOMIAL,
-        "dynamic programming instead of any oracle: three sweeps of HS^2A", OWN, _ADAPTIVE, printed=False),
+        "dynamic programming instead of any oracle: three sweeps of HS^2A", OWN, _ADAPTIVE, part=SINCE),
     Row("Soft leader, full information", "soft-leader-full", EPISODES, KNOWN, FULL, "H^(3/2) sqrt(K)", 1 / 2, OMD,
-        POLYNOMIAL, "dynamic programming instead of any oracle: three sweeps of HS^2A", OWN, _ADAPTIVE, printed=False),
+        POLYNOMIAL, "dynamic programming instead of any oracle: three sweeps of HS^2A", OWN, _ADAPTIVE, part=SINCE),
     Row("O-REPS, total losses", "o-reps-aggregate", EPISODES, KNOWN, TOTAL, "H^2 sqrt(SAK)", 1 / 2, OMD, POLYNOMIAL,
-        "a projection", OWN, _COHEN, printed=False),
+        "a projection", OWN, _COHEN, part=SINCE),
     Row("Soft leader, total losses", "soft-leader-aggregate", EPISODES, KNOWN, TOTAL, "H^(5/2) sqrt(SAK)", 1 / 2, OMD,
-        POLYNOMIAL, "three sweeps of HS^2A", OWN, _COHEN, printed=False),
+        POLYNOMIAL, "three sweeps of HS^2A", OWN, _COHEN, part=SINCE),
     Row("FTPL, total losses", "ftpl-aggregate", EPISODES, KNOWN, TOTAL, "H^(5/2) sqrt(SAK)", 1 / 2, FTPL, POLYNOMIAL,
-        "H sqrt(SAK/H) plans, and about HSA", OWN, _COHEN, printed=False),
+        "H sqrt(SAK/H) plans, and about HSA", OWN, _COHEN, part=SINCE),
     Row("O-SSP, total losses", "o-ssp-aggregate", EPISODES, REACHABLE, TOTAL, "H^2 sqrt(AK / alpha)", 1 / 2, POLICY,
-        POLYNOMIAL, "HS^2A", OWN, _COHEN, printed=False),
+        POLYNOMIAL, "HS^2A", OWN, _COHEN, part=SINCE),
     Row("DO-REPS", "do-reps", EPISODES, KNOWN, FULL, "H sqrt(K)", 1 / 2, OMD, POLYNOMIAL,
-        "about log2(K)/2 projections", VARIANT, "Zhao, Li and Zhou 2022", printed=False),
+        "about log2(K)/2 projections", VARIANT, "Zhao, Li and Zhou 2022", part=SINCE),
     Row("FPL", "fpl", EPISODES, KNOWN, FULL, "H^2 sqrt(K)", 1 / 2, FTPL, POLYNOMIAL, "one plan of HS^2A", SOURCE,
-        "Wang and Dong 2020", printed=False),
+        "Wang and Dong 2020", part=RELATED),
     Row("FPOP", "fpl", EPISODES, UNKNOWN, FULL, "H^2 S sqrt(AK)", 1 / 2, FTPL, POLYNOMIAL, "one extended plan", VARIANT,
-        "Neu, Gyorgy and Szepesvari 2012; refined by Wang and Dong 2020", printed=False),
+        "Neu, Gyorgy and Szepesvari 2012; refined by Wang and Dong 2020", part=RELATED),
     Row("UC-O-REPS (Bernstein)", "uc-o-reps-bernstein", EPISODES, UNKNOWN, FULL, "H^2 S sqrt(AK)", 1 / 2, OMD,
-        POLYNOMIAL, "a projection over a box", VARIANT, "Rosenberg and Mansour 2019", printed=False),
+        POLYNOMIAL, "a projection over a box", VARIANT, "Rosenberg and Mansour 2019", part=RELATED),
     Row("Bandit O-SSP", "o-ssp", EPISODES, REACHABLE, BANDIT, "H^2 sqrt(AK) / alpha", 1 / 2, POLICY, POLYNOMIAL,
-        "HS^2A", GUESS, "Neu, Gyorgy and Szepesvari 2010", printed=False),
+        "HS^2A", GUESS, "Neu, Gyorgy and Szepesvari 2010", part=RELATED),
     Row("Optimistic POMD", "pomd", EPISODES, UNKNOWN, BANDIT, "H^2 S sqrt(A) K^(2/3)", 2 / 3, POLICY, POLYNOMIAL,
-        "H^2 S^2 A", SOURCE, "Shani, Efroni, Rosenberg and Mannor 2020", printed=False),
+        "H^2 S^2 A", SOURCE, "Shani, Efroni, Rosenberg and Mannor 2020", part=RELATED),
     Row("Dilated bonuses", "dilated-bonus", EPISODES, UNKNOWN, BANDIT, "H^3 S sqrt(AK) + H^4", 1 / 2, POLICY,
-        POLYNOMIAL, "H^2 S^3 A", SOURCE, "Luo, Wei and Lee 2021", printed=False),
+        POLYNOMIAL, "H^2 S^3 A", SOURCE, "Luo, Wei and Lee 2021", part=RELATED),
     Row("Delayed OPPO", "delayed-oppo", EPISODES, UNKNOWN, DELAYED, "(K + D)^(2/3)", 2 / 3, POLICY, POLYNOMIAL,
-        "H^2 S^2 A for each arrival", SOURCE, "Lancewicki, Rosenberg and Mansour 2022", printed=False),
+        "H^2 S^2 A for each arrival", SOURCE, "Lancewicki, Rosenberg and Mansour 2022", part=RELATED),
     Row("FPL with start mass", "ct-oracle", STREAM, COMMUNICATING, FULL, "sqrt(T / alpha)", 1 / 2, FTPL, ORACLE,
-        "one stationary plan", SOURCE, _CT, printed=False),
+        "one stationary plan", SOURCE, _CT, part=RELATED),
 )
 # fmt: on
 

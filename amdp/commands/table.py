@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from amdp.algorithms.paper_table import LOWER_BOUNDS, STREAM, TABLE, LowerBound, Row
+from amdp.algorithms.paper_table import LOWER_BOUNDS, SINCE, STREAM, TABLE, LowerBound, Row
 from amdp.commands import listing
 from amdp.commands.ladder_rates import HEADS, MEANING, cells, markdown, play_ladders
 from amdp.commands.listing import Entry
@@ -34,9 +34,7 @@ def table(
         int | None, typer.Option(help="With --run: number of processes; without it, one for each core.")
     ] = None,
     page: Annotated[Path | None, typer.Option(help="With --run: write the table to this Markdown page.")] = None,
-    all_rows: Annotated[
-        bool, typer.Option("--all", help="Add rows of related work that the paper's table does not have.")
-    ] = False,
+    all_rows: Annotated[bool, typer.Option("--all", help="Add rows of related work, and of work since then.")] = False,
     tuned: Annotated[
         bool,
         typer.Option("--tuned", help="With --run: also at the best of five multiples of theory's rate, tried first."),
@@ -74,7 +72,7 @@ def _show_rows(rows: list[Row], as_json: bool) -> None:
     if as_json:
         print_json([asdict(row) for row in rows])
         return
-    ordered = sorted(rows, key=lambda row: row.setting == STREAM)  # episodes first, else as the paper has them
+    ordered = sorted(rows, key=lambda row: (row.part == SINCE, row.setting == STREAM))  # else as the paper has them
     listing.show(listing.by_heading((row.heading, _entry(row)) for row in ordered), whole=False, hint=LETTERS)
     screen = Screen()
     for bound in LOWER_BOUNDS:
@@ -105,8 +103,12 @@ def _cells(row: Row) -> tuple[str, ...]:
 
 def _page(rows: list[Row], fits: list[LadderFit], figure: str, flags: str) -> str:
     """The rows as the paper states them, and as they were measured."""
-    heads = (*COLUMNS, "operations a round", "setting", "code")
-    which = "the rows of the paper's table and its related work" if len(rows) == len(TABLE) else "the paper's rows only"
+    heads = (*COLUMNS, "operations a round", "setting", "part", "code")
+    which = (
+        "the rows of the paper's table, its related work, and work since then"
+        if len(rows) == len(TABLE)
+        else "the paper's rows only"
+    )
     lines = [
         "# Table 1, executable",
         "",
@@ -115,7 +117,7 @@ def _page(rows: list[Row], fits: list[LadderFit], figure: str, flags: str) -> st
         "Each row is a learner by that short name; it refuses worlds in which its assumption does not hold, and says",
         "why.",
         "",
-        *markdown(heads, [(*_cells(row), row.cost, row.setting, row.provenance) for row in rows]),
+        *markdown(heads, [(*_cells(row), row.cost, row.setting, row.part, row.provenance) for row in rows]),
         "",
         "No learner beats these:",
         "",

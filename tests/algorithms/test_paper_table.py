@@ -127,6 +127,10 @@ def test_the_printed_rows_are_those_of_the_paper() -> None:
 def test_the_command_prints_the_table_and_json() -> None:
     shown = RUNNER.invoke(app, ["table", "--all"], env={"COLUMNS": "200"})
     assert shown.exit_code == 0
+    before, _, since = shown.stdout.partition("Since then: ")
+    assert "bobw" in since
+    assert "bobw" not in before
+    assert "dilated-bonus" in before
     assert all(row.learner in shown.stdout for row in TABLE)
     rows = json.loads(RUNNER.invoke(app, ["table", "--json"]).stdout)
     assert [row["name"] for row in rows] == [row.name for row in TABLE if row.printed]
