@@ -87,7 +87,8 @@ class PerturbedLeader:
         """One policy `[h, s, a]` (or `[s, a]`), with noise in all states."""
         if self._compiled:
             return one_hot(self._compiled.policy(rng), self.domain.shape[2])
-        return self._leaders(self.perturbation.perturbed(self.total, 1, rng))[0].policy
+        drawn: Policies = self._leaders(self.perturbation.perturbed(self.total, 1, rng)).policies[0]
+        return drawn
 
     @cached_property
     def _compiled(self) -> CompiledTrials | None:

@@ -148,8 +148,10 @@ def _independent(chances, left, n_left, right, n_right, mass):
 def _couple(rows, node, count, chances, coupling, halt):
     """Couple the rows of any two allowed pairs of different states, anew for these `chances` of staying apart.
 
-    It is not finished if there is no time left.
+    It is not finished if there is no time left. Where couples are too many to be kept, none is coupled.
     """
+    if coupling.sizes.size == 0:
+        return
     pairs, first = node.pairs, node.first
     states = chances.shape[0]
     left = np.empty((states, 2))
@@ -208,7 +210,7 @@ def _stay_apart(rows, node, count, coupling, apart, new, work, halt):
             for p in range(first[i], first[i + 1]):
                 for q in range(first[j], first[j + 1]):
                     both = _both(p, q)
-                    if coupling.sizes[both] >= 0:
+                    if coupling.sizes.size > 0 and coupling.sizes[both] >= 0:
                         total = _apart_by(coupling, flat, both)
                         work[IN_BOUNDS] += coupling.sizes[both] + 2.0
                     else:
@@ -233,6 +235,10 @@ def _loosen(node, count, coupling, apart, loosened):
     from it; whenever one of them is at a state, another action there makes them meet more or less often.
     """
     order, pairs, first = node.order, node.pairs, node.first
+    for p in range(first[count]):
+        loosened[pairs[p]] = 0.0
+    if coupling.sizes.size == 0:
+        return
     states = order.size
     flat = apart.reshape(states * states)
     lost = np.zeros((first[count], states))  # by a pair, with the other chain at a state
@@ -261,8 +267,6 @@ def _loosen(node, count, coupling, apart, loosened):
     now = np.zeros((states, states))
     new = np.zeros((states, states))
     now[order[far], order[0]] = 1.0
-    for p in range(first[count]):
-        loosened[pairs[p]] = 0.0
     for _ in range(FOLLOWED_MOVES):
         new[:] = 0.0
         for i in range(count):
@@ -299,8 +303,9 @@ def mix(rows, initial, node, count, mixing, loosened, work, halt):
         apart[s, s] = new[s, s] = 0.0
     used = first[count]
     couples = used * (used - 1) // 2
-    room = MOST_MATCHED if couples <= MOST_COUPLES else 0
-    coupling = _Coupling(np.zeros(couples, np.int64), np.empty((couples, room), np.int64), np.empty((couples, room)))
+    kept = couples if couples <= MOST_COUPLES else 0
+    shape = kept, MOST_MATCHED
+    coupling = _Coupling(np.zeros(kept, np.int64), np.empty(shape, np.int64), np.empty(shape))
     worst = 1.0
     factor = 1.0
     earlier = 1.0

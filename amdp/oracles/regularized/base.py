@@ -45,6 +45,7 @@ class RegularizedSolver(Bound, solves="minimize"):
     oracle: RegularizedOracle
     domain: MarkovPolicies
     group, role, verb = GROUP, "regularized", "minimize regularized costs over"
+    within_budgets = "a learner that projects, such as o-reps"
 
     @classmethod
     def require_fit(cls, oracle: Oracle[Bound], domain: Any, blamed: str = "", remedy: str = ONE_KERNEL) -> None:
