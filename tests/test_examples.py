@@ -49,7 +49,7 @@ def with_own_oracle(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 def test_a_third_party_oracle_is_listed(with_own_oracle: dict[str, str]) -> None:
     listed = json.loads(run("-m", "amdp", "oracles", "--json", env=with_own_oracle))
-    (found,) = [oracle for oracle in listed if oracle["name"] == "policy-iteration"]
+    (found,) = [oracle for oracle in listed if oracle["name"] == "step-policy-iteration"]
     assert found["options"] == {"rounds": 1000}
     assert "MarkovPolicies over BernsteinBox" in found["solves"]
 

@@ -15,7 +15,7 @@ def test_policy_iteration_conforms(check: OracleCheck) -> None:
 
 def test_it_is_found_by_name() -> None:
     world = instances.river_swim()
-    found = amdp.plan("policy-iteration", world.domain, world.costs)
+    found = amdp.plan("step-policy-iteration", world.domain, world.costs)
     assert found.objective == pytest.approx(amdp.plan("dp", world.domain, world.costs).objective)
 
 
