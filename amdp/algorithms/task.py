@@ -14,7 +14,7 @@ from amdp.model.l1_ball import L1Ball
 from amdp.oracles.base import PlanningOracle
 from amdp.oracles.projection.base import ProjectionOracle
 
-KEEP_BUDGETS = "ftpl and its kin, fpl, and those over occupancy measures, such as o-reps"
+KEEP_BUDGETS = "ftpl and its kin, fpl, and those that project onto occupancy measures once a round, such as o-reps"
 SOLVERS = ("oracle", "projection")  # fields of a task that few learners read
 USUAL_ORACLES: dict[type, str] = {MarkovPolicies: "dp", StationaryPolicies: "auto", BudgetedPolicies: "lagrangian"}
 WATCHED = (*SOLVERS, "total_delay")

@@ -11,6 +11,8 @@ def endless(built: Instance, discount: float | None, average: bool) -> tuple[End
     """The policies of a world that go on for ever, and its costs `[s, a]`; an entrance becomes the law of the start."""
     if average and discount is not None:
         raise InvalidInput("--discount and --average are two objectives; give one of them")
+    if built.budgets is not None:
+        raise InvalidInput(f"{built.name} has budgets, which are those of an episode; for ever there are none")
     world = built.inside if isinstance(built, EnteredInstance) else built
     start = built.start if isinstance(built, EnteredInstance) else world.initial
     first: Floats = world.costs[0]

@@ -69,7 +69,8 @@ def play(
     oracle: Annotated[
         str | None,
         option(
-            completion.oracles, "The learner's planning oracle, a name of `amdp oracles`; dp, or auto with --steps."
+            completion.oracles,
+            "The learner's planning oracle, a name of `amdp oracles`; dp, lagrangian (budgets), auto (--steps).",
         ),
     ] = None,
     episodes: Annotated[
@@ -95,7 +96,10 @@ def play(
     ] = None,
     comparator: Annotated[
         str | None,
-        option(completion.oracles, "The oracle that finds the best policy in hindsight; dp, or auto with --steps."),
+        option(
+            completion.oracles,
+            "The oracle that finds the best policy in hindsight; dp, auto with --steps, lagrangian within budgets.",
+        ),
     ] = None,
     given: Annotated[
         list[str] | None, typer.Option("--set", help="KEY=VALUE for the learner: see `amdp learners NAME`; repeatable.")
@@ -140,6 +144,8 @@ def play(
         match = arrange(asked).require_used()
         if changes is not None and steps is not None:
             raise InvalidInput("--changes: sequences of policies are compared with in episodes, not in a stream")
+        if changes is not None and match.game.world.budgets is not None:
+            raise InvalidInput("--changes: sequences of policies are not held to budgets")
         clock.begin()
         with ExitStack() as stack:
             stream = stack.enter_context(_recording(record, asked, match)) if record else None

@@ -73,9 +73,12 @@ def solve(
         str | None, completion.option(completion.oracles, f"A name of `amdp oracles`. {USUAL}", "--oracle")
     ] = None,
     policies: Annotated[
-        PolicyClass,
-        typer.Option("--domain", help="markov: the action depends on step and state; stationary: on the state alone."),
-    ] = PolicyClass.MARKOV,
+        PolicyClass | None,
+        typer.Option(
+            "--domain",
+            help="markov, as without it: the action depends on step and state; stationary: on the state alone.",
+        ),
+    ] = None,
     discount: Annotated[
         float | None, typer.Option(help="For ever, stationary: the discounted sum of costs, by this factor below 1.")
     ] = None,
@@ -117,9 +120,11 @@ def solve(
         built = instance_of(instance, settings("--world", world or ()))
         domain: PlanningDomain
         if average or discount is not None:
+            if policies is not None:
+                raise InvalidInput("--domain: for ever the policies are stationary; leave it out")
             usual, (domain, cost) = "policy-iteration", endless(built, discount, average)
         else:
-            domain, cost = built.domain if policies is PolicyClass.MARKOV else built.stationary, built.costs
+            domain, cost = built.stationary if policies is PolicyClass.STATIONARY else built.domain, built.costs
             usual = USUAL_ORACLES[type(domain)]
         name = usual if oracle_name is None else oracle_name
         chosen = _oracle(name, options, domain)

@@ -5,6 +5,7 @@ from typing import Any
 
 from amdp import own_code, registry
 from amdp.arrays import Floats
+from amdp.errors import InvalidInput
 from amdp.experiments.building import game_of
 from amdp.experiments.settings import RunSettings
 from amdp.experiments.spec import Role, Spec
@@ -40,6 +41,8 @@ def _least(settings: RunSettings, edges: int | Sequence[int]) -> Floats:
     """The least loss of a sequence with at most 0, 1, ... changes."""
     with own_code.looking_in(settings.folder):
         game = game_of(settings.game, settings.seed)
+    if game.world.budgets is not None:
+        raise InvalidInput("regret against sequences of policies, which are not held to budgets, is not known here")
     played = ArenaGame(Episodic(game.world.kernel, game.world.initial), game.losses)
     chosen = even_edges(game.rounds, edges) if isinstance(edges, int) else edges
     return best_sequences(interval_costs(played, chosen))

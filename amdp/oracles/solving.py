@@ -166,8 +166,9 @@ class BudgetedPlanner(Planner):
         super().__init__(oracle, domain)
         assert isinstance(domain, BudgetedPolicies)
         self._spare = easiest(domain)  # first: it says what is wrong with budgets that cannot be kept
-        self.solver = build(domain)
         self.gap, self.log = gap, log
+        with log_on_stderr(log):
+            self.solver = build(domain)
 
     def minimize(self, costs: Costs) -> Plans:
         began = perf_counter()
@@ -179,7 +180,8 @@ class BudgetedPlanner(Planner):
         return planned(self.domain, checked, [each.judged for each in solved], [a.status for a in answers], report)
 
     def forget(self) -> None:
-        self.solver.restart()
+        with log_on_stderr(self.log):
+            self.solver.restart()
 
     def _solved(self, cost: Costs) -> "_Proved":
         """One solve; without a proof the solver is asked again from a cold start, and the plan then has a gap."""

@@ -41,6 +41,12 @@ def test_solve_refuses_who_does_not_know_budgets() -> None:
         assert "budgets" in result.stderr
 
 
+def test_sequences_are_refused_before_the_game() -> None:
+    result = CliRunner().invoke(app, ["play", "maintenance", "o-reps", "--episodes", "5", "--changes", "2", *SMALL])
+    assert result.exit_code == 1
+    assert "not held to budgets" in result.stderr
+
+
 def test_play_reports_the_use_of_a_round() -> None:
     words = ["play", "maintenance", "o-reps", "--episodes", "5", *SMALL]
     assert "of 0.4 a round, in expectation" in run(*words)

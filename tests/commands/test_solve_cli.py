@@ -179,6 +179,8 @@ def test_for_ever_an_entrance_is_the_law_of_the_start(tmp_path: Path) -> None:
 
 def test_what_has_no_answer_for_ever_is_refused() -> None:
     assert "the costs of tiny change from step to step" in refused("tiny", "--average")
+    assert "has budgets" in refused("maintenance", "--discount", "0.9")
+    assert "leave it out" in refused("river-swim", "--average", "--domain", "stationary")
     assert "two objectives" in refused("river-swim", "--average", "--discount", "0.5")
     assert "discount = 1.0; it must be at least 0 and below 1" in refused("river-swim", "--discount", "1")
     assert "--oracle policy-iteration does" in refused("river-swim", "--average", "--oracle", "lp")

@@ -1,6 +1,7 @@
 """One policy for several models: against all policies, laws of weights and models, limits, and examined claims."""
 
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -33,6 +34,13 @@ def several(
             rows = rng.dirichlet(np.full(states, 0.5), size=(states, actions))
             models.append(StationaryPolicies(Kernel.homogeneous(rows, steps), initial))
     return MultiModel(models, rng.dirichlet(np.ones(n_models))), rng.normal(size=(n_models, *shape))
+
+
+def test_auto_says_why_and_the_model_is_not_exported(tmp_path: Path) -> None:
+    domain, costs = several("markov", 1)
+    assert amdp.bind("auto", domain).reason.startswith("chose enumeration")  # type: ignore[attr-defined]
+    with pytest.raises(amdp.UnsupportedDomain, match="several models"):
+        amdp.oracle("milp").export(domain, costs, tmp_path / "model.lp")  # type: ignore[attr-defined]
 
 
 def paid(domain: MultiModel, policy: Floats, costs: Costs) -> float:

@@ -140,7 +140,7 @@ def uob_reps_anytime(
     They are those of `uob-reps` for one round over `sqrt(k)`, with a `delta` that does not follow the rounds [derived].
     The box is that of all observations. `rate` and `gamma` are those of the first round.
     """
-    steps, states, actions = task.episodes().shape
+    steps, states, actions = task.solved_episodes().shape
     doubt = log(steps**2 * states * actions / _chance_of_failure(task, delta))
     return _falling_leader(task, rate, gamma, sqrt(doubt / (states * actions)), 1.0)
 
@@ -151,7 +151,7 @@ def uc_o_reps_bernstein_anytime(task: Task, *, rate: float | None = None) -> Reg
     Rate `sqrt(ln(S^2 A) / k)`, that of `uc-o-reps-bernstein` for a game that ends now [derived]. `rate` is that of the
     first round.
     """
-    _, states, actions = task.episodes().shape
+    _, states, actions = task.solved_episodes().shape
     scale = task.rate(rate, sqrt(log(states**2 * actions)))
     return RegularizedLeader(RootRate(scale), WholeTable(), task.projection_oracle, when_doubled)
 

@@ -31,12 +31,12 @@ class Sweeper(Planner):
 
     def __init__(self, oracle: PlanningOracle, domain: PlanningDomain, reason: str = "") -> None:
         super().__init__(oracle, domain)
-        self._reason = reason
+        self.reason = reason
 
     def minimize(self, costs: Costs) -> Plans:
         began = perf_counter()
         shaped = self.shaped(costs)
         sweep = self.domain.dynamics.cheapest(shaped)
         objective = sweep.values[:, 0, self.domain.initial].copy()
-        report = Report(self.name, perf_counter() - began, note=self._reason)
+        report = Report(self.name, perf_counter() - began, note=self.reason)
         return Plans(sweep.actions, objective, objective, Status.OPTIMAL, sweep.values, report, shaped.shape[3])

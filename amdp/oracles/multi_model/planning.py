@@ -112,7 +112,7 @@ class MultiModelPlanner(Planner):
         solver: str = "",
     ) -> None:
         super().__init__(oracle, domain)
-        self._search, self._gap, self._seconds, self._reason, self._solver = search, gap, seconds, reason, solver
+        self._search, self._gap, self._seconds, self.reason, self._solver = search, gap, seconds, reason, solver
 
     def shaped(self, costs: ArrayLike) -> Costs:
         """Costs `[n, m, h, s, a]`; those without `m` are the same in all models."""
@@ -154,7 +154,7 @@ class MultiModelPlanner(Planner):
         return (states,) if self.domain.is_stationary else (steps, states)
 
     def _report(self, found: list[Found], seconds: float) -> Report:
-        notes = [self._reason, *sorted({each.note for each in found})]
+        notes = [self.reason, *sorted({each.note for each in found})]
         nodes = sum(each.nodes for each in found)
         return Report(self.name, seconds, nodes=nodes, solver=self._solver, note="; ".join(filter(None, notes)))
 

@@ -11,7 +11,7 @@ import highspy
 import numpy as np
 from numpy.typing import ArrayLike
 
-from amdp.errors import InvalidInput
+from amdp.errors import InvalidInput, UnsupportedDomain
 from amdp.model.several_models import MultiModel
 from amdp.oracles.base import Planner, PlanningDomain
 from amdp.oracles.highs import configured, linear_model, require_options, run
@@ -74,6 +74,8 @@ class MixedProgram:
 
     def export(self, domain: PlanningDomain, cost: ArrayLike, path: str | Path) -> None:
         """Write the model for one `cost` `[t, s, a]` to a `.lp` or `.mps` file."""
+        if isinstance(domain, MultiModel):
+            raise UnsupportedDomain("milp does not write the model of several models", "oracle")
         model = model_to_export(self.bind(domain), cost, path)
         program = FORMULATIONS[self.formulation](model, np.zeros(domain.shape[1], dtype=np.int64))
         write_model(_highs_model(program), names_of(program.column_blocks), names_of(program.row_blocks), path)

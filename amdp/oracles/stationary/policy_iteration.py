@@ -61,7 +61,7 @@ class PolicyIterator(Planner):
     ) -> None:
         super().__init__(oracle, domain)
         assert isinstance(domain, EndlessPolicies)
-        self._search, self._settings, self._reason = _search(domain), settings, reason
+        self._search, self._settings, self.reason = _search(domain), settings, reason
 
     def minimize(self, costs: Costs) -> Plans:
         """The cheapest policy for each of `costs` `[n, s, a]`."""
@@ -76,7 +76,7 @@ class PolicyIterator(Planner):
         allowed = self._settings.gap * self._search.horizon * np.abs(checked).max(axis=(1, 2)) / scales
         gaps = zip([each.most - each.bound for each in solved], allowed, strict=True)
         statuses = [Status.OPTIMAL if gap <= most else Status.FEASIBLE for gap, most in gaps]
-        notes = [self._reason, *sorted({each.note for each in solved})]
+        notes = [self.reason, *sorted({each.note for each in solved})]
         report = Report(
             self.name,
             perf_counter() - began,

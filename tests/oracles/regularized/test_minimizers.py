@@ -204,7 +204,7 @@ def test_what_it_cannot_solve_is_refused(name: str) -> None:
     oracle, domain = amdp.regularized(name), random_domain()
     for each in sample_domains():
         if not oracle.supports(each):
-            with pytest.raises(UnsupportedDomain, match="one kernel|budgets"):
+            with pytest.raises(UnsupportedDomain, match=r"one kernel|budgets"):
                 oracle.bind(each)
     assert not any(oracle.supports(each) for each in sample_domains() if isinstance(each.dynamics, BernsteinBox))
     with pytest.raises(InvalidInput, match="shape"):
