@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil, log, sqrt
+from time import perf_counter_ns
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -40,7 +41,7 @@ from amdp.algorithms.streams.steps import RandomKey, StepLearner, StreamBound, r
 from amdp.algorithms.task import Task
 from amdp.arrays import Floats, refuse, require_whole
 from amdp.errors import InvalidInput
-from amdp.kernels.blocks import Block, Played
+from amdp.kernels.blocks import LEARN, Block, Played
 from amdp.model.domains import Domain
 from amdp.model.walk_graphs import ClosedWalk, Closing, Pursuit, WalkGraph
 
@@ -219,7 +220,12 @@ class WalkBlockSteps(StepForm[BlockOfWalk]):
         began = distribution.state, *as_arrays(distribution.pursuit), time, n_actions, distribution.window
         state = kernels.walks.meet(block, low, high, *began, met, played)
         after = replace(distribution, met=met, time=time + high - low, state=int(state))
-        return after.turned() if after.time % self.learner.block == 0 else after
+        if after.time % self.learner.block:
+            return after
+        clock = perf_counter_ns()
+        turned = after.turned()
+        played.spent[LEARN] += perf_counter_ns() - clock
+        return turned
 
     def save(self, distribution: BlockOfWalk) -> dict[str, NDArray[Any]]:
         key = np.array(distribution.random_key.key)
