@@ -7,22 +7,17 @@ standard errors, and writes it to FOLDER/aggregate-feedback.md. Results are kept
 was stopped goes on.
 """
 
-from argparse import ArgumentParser
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from math import sqrt
-from multiprocessing import get_context
-from pathlib import Path
 
 import numpy as np
 
 from amdp.arrays import Floats
 from amdp.game.games import Game
 from amdp.game.match import play
-from benchmarks.studies.tasks import gathered
-from benchmarks.timing import one_thread
+from benchmarks.studies.tasks import study
 
 NAME = "aggregate-feedback"
 WORLDS = ("tiny", "river-swim", "random-dense")
@@ -94,19 +89,7 @@ def _mean(regrets: Floats) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Play what is missing, and print the table."""
-    parser = ArgumentParser(prog="python -m benchmarks.studies.aggregate_feedback", description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--full", action="store_true", help="10,000 rounds and 10 seeds instead of 500 and 3")
-    parser.add_argument("--rounds", type=int, help="so many rounds")
-    asked = parser.parse_args(arguments)
-    one_thread()
-    rounds, seeds = (10_000, 10) if asked.full else (500, 3)
-    with ProcessPoolExecutor(asked.workers, get_context("spawn")) as pool:
-        found = gathered(runs(asked.rounds or rounds, seeds), asked.folder, pool)
-    text = table(found)
-    (asked.folder / f"{NAME}.md").write_text(text + "\n")
-    print(text)
+    study("aggregate_feedback", __doc__, NAME, arguments, ((500, 3), (10_000, 10)), runs, table)
 
 
 if __name__ == "__main__":

@@ -6,13 +6,9 @@ Prints a table of mean regrets against at most 0, 1, 3, ... changes, and writes 
 are kept one by one in the folder: a study that was stopped goes on.
 """
 
-from argparse import ArgumentParser
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise, product
-from multiprocessing import get_context
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,8 +18,7 @@ from amdp.game.dynamic_regret import best_sequences, even_edges, interval_costs
 from amdp.game.games import Game
 from amdp.game.loop import ArenaGame
 from amdp.game.match import play
-from benchmarks.studies.tasks import gathered
-from benchmarks.timing import one_thread
+from benchmarks.studies.tasks import study
 
 NAME = "moving-losses"
 WORLDS = ("tiny", "random-dense", "river-swim")
@@ -109,19 +104,7 @@ def table(found: dict[Run, dict[str, float]]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Play what is missing, and print the table."""
-    parser = ArgumentParser(prog="python -m benchmarks.studies.moving_losses", description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--full", action="store_true", help="4,000 rounds and 10 seeds instead of 400 and 2")
-    parser.add_argument("--rounds", type=int, help="so many rounds")
-    asked = parser.parse_args(arguments)
-    one_thread()
-    rounds, seeds = (4_000, 10) if asked.full else (400, 2)
-    with ProcessPoolExecutor(asked.workers, get_context("spawn")) as pool:
-        found = gathered(runs(asked.rounds or rounds, seeds), asked.folder, pool)
-    text = table(found)
-    (asked.folder / f"{NAME}.md").write_text(text + "\n")
-    print(text)
+    study("moving_losses", __doc__, NAME, arguments, ((400, 2), (4_000, 10)), runs, table)
 
 
 if __name__ == "__main__":

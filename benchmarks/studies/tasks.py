@@ -1,10 +1,14 @@
 """Small measurements that are not runs of a spec: one file of JSON each, so that a study that was stopped goes on."""
 
 import json
-from collections.abc import Iterable
-from concurrent.futures import Executor, as_completed
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, as_completed
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Protocol, TypeVar
+
+from benchmarks.timing import one_thread
 
 
 class Task(Protocol):
@@ -32,6 +36,36 @@ def gathered(tasks: Iterable[Kind], folder: Path, executor: Executor) -> dict[Ki
     for done, ready in enumerate(as_completed(begun), start=1):
         print(f"{done}/{len(missing)} {ready.result()}", flush=True)
     return {task: json.loads((folder / task.file).read_text()) for task in wanted}
+
+
+def study(
+    module: str,
+    words: str | None,
+    name: str,
+    arguments: Sequence[str] | None,
+    sizes: tuple[tuple[int, int], tuple[int, int]],
+    runs: Callable[[int, int], Iterable[Kind]],
+    table: Callable[[dict[Kind, dict[str, float]]], str],
+) -> None:
+    """The command of a study: play what is missing, print the table, and keep it in the folder.
+
+    `sizes` are rounds and seeds of the short form and of the full one.
+    """
+    short, full = sizes
+    parser = ArgumentParser(prog=f"python -m benchmarks.studies.{module}", description=words)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--workers", type=int, default=2)
+    instead = f"{full[0]:,} rounds and {full[1]} seeds instead of {short[0]} and {short[1]}"
+    parser.add_argument("--full", action="store_true", help=instead)
+    parser.add_argument("--rounds", type=int, help="so many rounds")
+    asked = parser.parse_args(arguments)
+    one_thread()
+    rounds, seeds = full if asked.full else short
+    with ProcessPoolExecutor(asked.workers, get_context("spawn")) as pool:
+        found = gathered(runs(asked.rounds or rounds, seeds), asked.folder, pool)
+    text = table(found)
+    (asked.folder / f"{name}.md").write_text(text + "\n")
+    print(text)
 
 
 def _write(task: Task, folder: Path) -> str:

@@ -163,7 +163,11 @@ def frontier(effort: Effort) -> Rows:
         ("sparse", "adversarial", (5000, 15, 3)),
         ("grid", "noise", (5000, 9, 4)),
         ("grid", "adversarial", (5000, 12, 4)),
+        ("sparse", "adversarial", (5000, 20, 3)),
+        ("sparse", "ftpl", (5000, 20, 3)),
+        ("grid", "adversarial", (5000, 15, 4)),
         ("grid", "adversarial", (5000, 16, 4)),
+        ("grid", "adversarial", (5000, 25, 4)),
         ("river", "noise", (5000, 20, 2)),
     )
     for family, losses, shape in cases:

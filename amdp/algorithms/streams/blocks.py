@@ -28,15 +28,15 @@ class StepForm(ABC, Generic[State]):
     def play(
         self, distribution: State, block: Block, space: Any, rng: np.random.Generator
     ) -> tuple[State, BlockResult]:
-        """See `BlockForm`."""
+        """Play on from a distribution; the distribution after the block, and what came of it."""
 
     @abstractmethod
     def save(self, distribution: State) -> dict[str, NDArray[Any]]:
-        """See `BlockForm`."""
+        """What a distribution has learned, as arrays."""
 
     @abstractmethod
     def load(self, distribution: State, saved: Mapping[str, NDArray[Any]]) -> State:
-        """See `BlockForm`."""
+        """The distribution that was saved, from one that starts."""
 
 
 def empty_steps(block: Block) -> Played:

@@ -112,7 +112,7 @@ class WalkingLeader(StepLearner[LeadingWalk]):
         return updated.led() if table[distribution.leader.pair(time)] > 0.0 else updated
 
     def block_form(self, domain: Domain) -> "LeadingSteps | None":
-        """Its compiled form."""
+        """How it plays blocks of steps in machine code; None for types derived from it, which may do something else."""
         return LeadingSteps() if type(self) is WalkingLeader else None
 
     def bound(self, domain: Domain, rounds: int) -> StreamBound:

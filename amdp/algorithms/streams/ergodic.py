@@ -114,7 +114,7 @@ class MdpE(Unweighted):
         return replace(distribution, rule=distribution.rule.moved(-self.rate * ahead))
 
     def block_form(self, domain: Domain) -> "ExpertSteps | None":
-        """Its compiled form."""
+        """How it plays blocks of steps in machine code; None for types derived from it, which may do something else."""
         return ExpertSteps(self) if type(self) is MdpE else None
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> ErgodicBound | None:
@@ -229,7 +229,7 @@ class MdpExp3:
         return replace(distribution, rule=distribution.rule.moved(-self.rate * waiting[0]), waiting=waiting[1:])
 
     def block_form(self, domain: Domain) -> "DelayedExpertSteps | None":
-        """Its compiled form."""
+        """How it plays blocks of steps in machine code; None for types derived from it, which may do something else."""
         return DelayedExpertSteps(self) if type(self) is MdpExp3 else None
 
     def bound(self, domain: Domain, rounds: int, waited: int = 0) -> ErgodicBound | None:

@@ -53,18 +53,23 @@ class NewtonProjection:
     supports = staticmethod(has_polytope)
 
     def __post_init__(self) -> None:
-        for name in ("accuracy", "gap"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 <= value < inf:
-                raise InvalidInput(f"{value!r}; it must be a number that is at least 0", name)
-        for name in ("iterations", "factored_states"):
-            require_whole(name, getattr(self, name))
+        require_newton_settings(self)
 
     def bind(self, domain: Domain) -> Projector:
         if isinstance(domain, BudgetedPolicies):
             return BudgetedProjector(self, domain, self.bind(domain.unlimited), self.gap)
         over_box = has_polytope(domain) and isinstance(domain.dynamics, BernsteinBox)
         return _BoxProjector(self, domain) if over_box else _KernelProjector(self, domain)
+
+
+def require_newton_settings(settings: object) -> None:
+    """Refuse an accuracy, a gap or numbers of steps and states that mean nothing."""
+    for name in ("accuracy", "gap"):
+        value = getattr(settings, name)
+        if not isinstance(value, int | float) or not 0 <= value < inf:
+            raise InvalidInput(f"{value!r}; it must be a number that is at least 0", name)
+    for name in ("iterations", "factored_states"):
+        require_whole(name, getattr(settings, name))
 
 
 class _NewtonProjector(Projector):

@@ -12,13 +12,12 @@ from typing import ClassVar
 import numpy as np
 
 from amdp import kernels
-from amdp.arrays import Floats, require_whole
-from amdp.errors import InvalidInput
+from amdp.arrays import Floats
 from amdp.model.domains import Domain
 from amdp.model.transitions import SingleKernel
 from amdp.oracles.base import Report, Status
 from amdp.oracles.projection.base import Projection, status_of
-from amdp.oracles.projection.newton import NewtonProjection, kernel_rows
+from amdp.oracles.projection.newton import NewtonProjection, kernel_rows, require_newton_settings
 from amdp.oracles.regularized import certificate
 from amdp.oracles.regularized.base import Minimizer, RegularizedSolver, is_one_kernel
 from amdp.oracles.regularized.regularizers import Regularizer
@@ -39,12 +38,7 @@ class NewtonMinimizer:
     supports = staticmethod(is_one_kernel)
 
     def __post_init__(self) -> None:
-        for name in ("accuracy", "gap"):
-            value = getattr(self, name)
-            if not isinstance(value, int | float) or not 0 <= value < inf:
-                raise InvalidInput(f"{value!r}; it must be a number that is at least 0", name)
-        for name in ("iterations", "factored_states"):
-            require_whole(name, getattr(self, name))
+        require_newton_settings(self)
 
     def bind(self, domain: Domain) -> RegularizedSolver:
         return _NewtonSolver(self, domain)
