@@ -324,8 +324,11 @@ def test_what_an_engine_raises_is_the_failure_of_that_run(tmp_path: Path, monkey
 
 
 def test_a_killed_worker_takes_no_other_run_with_it(tmp_path: Path) -> None:
-    """One of two workers is killed whenever it plays; the other one's runs are played once all the same."""
-    spec, engine, over = small(seeds=2, episodes=400), LocalPool(2), Event()
+    """One of two workers is killed whenever it plays; the other one's runs are played once all the same.
+
+    The games are long enough to be looked at while they are played.
+    """
+    spec, engine, over = small(seeds=2, episodes=20_000), LocalPool(2), Event()
     killed: list[int] = []
     shares: list[float] = []
 
