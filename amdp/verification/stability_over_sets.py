@@ -14,14 +14,14 @@ from amdp.model.domains import MarkovPolicies
 from amdp.model.segments import Pairs
 from amdp.oracles.base import bind
 from amdp.verification import p_values, worlds
-from amdp.verification.base import FALSE_ALARM, Effort, Finding, Parts, check, equality_margin, judged
+from amdp.verification.base import FALSE_ALARM, Effort, Finding, Parts, check, judged
 from amdp.verification.unknown_transitions import MAX_WIDTH, first_width
 from amdp.verification.worlds import ACTIONS, DOMAIN, INITIAL, KERNEL, PAIRS, SHAPE, STATES, STEPS, TRANSITIONS
 
 ROUNDS = 60
 DELTA = 0.02
 SCALE = 0.1  # of the radius: at full size the sets stay vacuous for thousands of rounds
-DRAWS = 2_000  # of the noise, for expectations over the law of the leader
+DRAWS = 1_200  # of the noise, for expectations over the law of the leader
 LAW = 100  # leaders that are a law, whose moments are found exactly
 EVERY_PAIR = Pairs.all(SHAPE)
 
@@ -205,7 +205,10 @@ def _mean_over_sets(parts: Parts, effort: Effort, rng: np.random.Generator) -> F
             costs = parts.laplace(0.3).perturbed(rng.uniform(0.0, 10.0, size=SHAPE), LAW, rng)
             share, looked = max(share, _mean_allowed(_Leaders.of(parts, box, costs), 100)), looked + 1
     width = first_width(box)
-    text = f"the mean is at most {share:.2f} of H(H+1)SA, for {looked} sets; intervals of the first step end {width:.2f} wide"
+    text = (
+        f"the mean is at most {share:.2f} of H(H+1)SA, for {looked} sets; intervals of the first step end "
+        f"{width:.2f} wide"
+    )
     return judged(text, 0, {"mean": 1.0 - share, "narrowed": MAX_WIDTH - width}, share=share)
 
 
@@ -242,7 +245,7 @@ def _truncated(q: Floats, limit: int) -> tuple[Floats, Floats]:
     ),
 )
 def _occupancies_over_sets(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    rounds, share, met, looked = effort.samples(6_000), 0.0, 0.0, 0
+    rounds, share, met, looked = effort.samples(3_000), 0.0, 0.0, 0
     radius = parts.radius(SHAPE, rounds, DELTA, scale=SCALE)
     box = parts.box.vacuous(SHAPE, radius)
     for k in range(rounds):
