@@ -66,7 +66,7 @@ class Parts:
 
 
 class Effort(StrEnum):
-    """How many samples the checks draw: all checks take half a minute of a processor, or one and a half."""
+    """How many samples the checks draw: all checks take about half a minute of a processor, or one."""
 
     QUICK = "quick"
     FULL = "full"

@@ -67,6 +67,8 @@ UNCHECKED = {  # places in the paper, as in the statement of a check, and why
     "Remark 23: why Bias1 is not the GR error": "it claims nothing that could fail",
     "Lemma 34: the error term of a stream": "the induction of Lemma 10 with epochs for rounds, and the noise of Lemma "
     "45, which are checked",
+    "section 4: regret with delays over confidence sets": "an order of growth, as without delays; it is "
+    "checked over a kernel, and single steps over sets",
     "section 5: regret of games of FTPL in a stream": "its bound exceeds T for all T below 3e+11, as "
     "`parameters-ftpl-stream` finds; the terms of the proof are checked",
     "section 5: regret of a stream at most that without switches plus their cost": "a sum of the checks on switches",

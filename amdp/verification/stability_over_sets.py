@@ -235,7 +235,8 @@ def _truncated(q: Floats, limit: int) -> tuple[Floats, Floats]:
     claim=(
         "while the set holds the kernel P, the sum over h, s, a of the most that mu(P') is off mu(P), P' in the set, "
         "is at most what the proof of Theorem 22 has: widths w that paths under P meet, and S times products of two; "
-        "on each path the widths, (H-h) each, add up to order H^2 S sqrt(AK) with explicit constants"
+        "on each path the widths, (H-h) each, add up to order H^2 S sqrt(AK) with explicit constants "
+        "(from chances to visits leads the inequality of Azuma, which is not checked)"
     ),
     exact="both sides for policies drawn by chance, the least and greatest chances by the library, on each path",
     rejects={"wrong-step": ("distance",), "frozen-sets": ("growth", "narrowed")},
