@@ -66,7 +66,7 @@ class Parts:
 
 
 class Effort(StrEnum):
-    """How many samples the checks draw: all checks take about half a minute of a processor, or one."""
+    """How many samples the checks draw: all checks take about twenty seconds of a processor, or four times that."""
 
     QUICK = "quick"
     FULL = "full"
