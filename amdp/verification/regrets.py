@@ -29,7 +29,7 @@ STREAMS = (
     ("arms", np.ones((1, 2, 1)), np.array([[1.0, 0.0]]), 1_000, 37, 37),
     ("two states", np.array([np.eye(2), np.eye(2)[::-1]]), np.array([[1.0, 1.0], [0.0, 1.0]]), 12_000, 1, 25),
 )
-ENOUGH = 70  # games in each setting of the full form: if nothing were learned, each alone would show it
+ENOUGH = 75  # games in each setting of the full form: if nothing were learned, each alone would show it
 # Two steps: one action stays where nothing is lost, the other falls to where everything is.
 LEDGE = np.array([[[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [0.0, 1.0]]]] * 2)
 BOUNDED = "the mean of bounded variables (Hoeffding 1963)"
@@ -45,13 +45,15 @@ class _Setting(NamedTuple):
     games: int
 
 
-def _settings() -> list[_Setting]:
-    """Losses that stay; that mislead a tenth of the game; that come two rounds late; that depend on the state."""
+def _settings(rng: np.random.Generator) -> list[_Setting]:
+    """Losses that stay, that are random, that mislead at first, that come two rounds late, that need two steps."""
     arms, ledge = np.ones((4_000, 1, 1, 3)), np.ones((6_000, 2, 2, 2))
     arms[..., 0], ledge[:, :, 0, 0] = 0.0, 0.0
     misleading = np.where(np.arange(4_000)[:, None, None, None] < 400, arms[..., ::-1], arms)
+    random = rng.random(arms.shape) < np.where(arms > 0.0, 0.95, 0.05)
     return [
         _Setting("arms", ARMS, arms[:2_000], 0, 60),
+        _Setting("random arms", ARMS, random.astype(np.float64), 0, 3),
         _Setting("misleading arms", ARMS, misleading, 0, 3),
         _Setting("arms two rounds late", ARMS, arms, 2, 3),
         _Setting("ledge", LEDGE, ledge, 0, 3),
@@ -62,13 +64,13 @@ def _settings() -> list[_Setting]:
     statement="Theorem 4, Theorem 6: regret of FTPL over a kernel, at once and with delays",
     claim="the expected regret is at most HSAK/(eL) + 2H(1+ln SA)/rate + rate H^2 SA (3K + D), which is below HK",
     exact="what the policies pay, the best policy, the bound",
-    simulated="games that are long enough for the bound to say something: fixed, misleading and late losses, and steps",
+    simulated="games that are long enough for the bound to say something: fixed, random, misleading, late losses",
     inequality=BOUNDED,
     rejects={"drowning-noise": ("regret",)},
 )
 def _regret_episodes(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
     chances, shares, played = [], [], 0
-    for setting in _settings():
+    for setting in _settings(rng):
         (rounds, steps, states, actions), kernel = setting.losses.shape, Kernel(setting.rows)
         domain, delays = MarkovPolicies(kernel), Delays(np.full(rounds, setting.delay))
         rate, limit = laplace_rate(domain, rounds, delays.total_within), resampling_limit(domain, rounds)
