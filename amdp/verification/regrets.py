@@ -26,7 +26,7 @@ from amdp.verification.comparison import random_streams
 ARMS = np.ones((1, 1, 3, 1))  # one state, three actions
 # Streams: rows [s, a, y], losses [s, a], steps, games of the quick and of the full form. The first action waits.
 STREAMS = (
-    ("arms", np.ones((1, 2, 1)), np.array([[1.0, 0.0]]), 1_000, 37, 37),
+    ("arms", np.ones((1, 2, 1)), np.array([[1.0, 0.0]]), 1_000, 35, 35),
     ("two states", np.array([np.eye(2), np.eye(2)[::-1]]), np.array([[1.0, 1.0], [0.0, 1.0]]), 12_000, 1, 25),
 )
 ENOUGH = 75  # games in each setting of the full form: if nothing were learned, each alone would show it
@@ -52,11 +52,11 @@ def _settings(rng: np.random.Generator) -> list[_Setting]:
     misleading = np.where(np.arange(4_000)[:, None, None, None] < 400, arms[..., ::-1], arms)
     random = rng.random(arms.shape) < np.where(arms > 0.0, 0.95, 0.05)
     return [
-        _Setting("arms", ARMS, arms[:2_000], 0, 60),
-        _Setting("random arms", ARMS, random.astype(np.float64), 0, 3),
-        _Setting("misleading arms", ARMS, misleading, 0, 3),
-        _Setting("arms two rounds late", ARMS, arms, 2, 3),
-        _Setting("ledge", LEDGE, ledge, 0, 3),
+        _Setting("arms", ARMS, arms[:2_000], 0, 57),
+        _Setting("random arms", ARMS, random.astype(np.float64), 0, 2),
+        _Setting("misleading arms", ARMS, misleading, 0, 2),
+        _Setting("arms two rounds late", ARMS, arms, 2, 2),
+        _Setting("ledge", LEDGE, ledge, 0, 2),
     ]
 
 

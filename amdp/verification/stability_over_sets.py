@@ -21,7 +21,7 @@ from amdp.verification.worlds import ACTIONS, DOMAIN, INITIAL, KERNEL, PAIRS, SH
 ROUNDS = 60
 DELTA = 0.02
 SCALE = 0.1  # of the radius: at full size the sets stay vacuous for thousands of rounds
-DRAWS = 1_200  # of the noise, for expectations over the law of the leader
+DRAWS = 800  # of the noise, for expectations over the law of the leader
 LAW = 100  # leaders that are a law, whose moments are found exactly
 EVERY_PAIR = Pairs.all(SHAPE)
 
