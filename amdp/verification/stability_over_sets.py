@@ -21,6 +21,7 @@ from amdp.verification.worlds import ACTIONS, DOMAIN, INITIAL, KERNEL, PAIRS, SH
 ROUNDS = 60
 DELTA = 0.02
 SCALE = 0.1  # of the radius: at full size the sets stay vacuous for thousands of rounds
+GAME_SCALE = 0.03  # in games of few rounds: stability asks for no true kernel in the set
 DRAWS = 800  # of the noise, for expectations over the law of the leader
 LAW = 100  # leaders that are a law, whose moments are found exactly
 EVERY_PAIR = Pairs.all(SHAPE)
@@ -78,7 +79,7 @@ class _DelayedGame:
         self.rate = laplace_rate(DOMAIN, ROUNDS, delays.total_within)
         self.limit = resampling_limit(DOMAIN, ROUNDS)
         self.learner = self.parts.ftpl(self.rate, self.limit)
-        box = self.parts.box.vacuous(SHAPE, self.parts.radius(SHAPE, ROUNDS, DELTA, scale=SCALE))
+        box = self.parts.box.vacuous(SHAPE, self.parts.radius(SHAPE, ROUNDS, DELTA, scale=GAME_SCALE))
         self.distribution = self.learner.start(MarkovPolicies(box, INITIAL), self.rng)
         self.everything = self.estimate = np.zeros(SHAPE)
         self.waiting: dict[int, Bandit] = {}
