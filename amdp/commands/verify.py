@@ -26,8 +26,9 @@ MARKS = {
 
 def verify(
     names: Annotated[list[str] | None, typer.Argument(help="Checks by name; all if none is given.")] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer samples: about a minute for all.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Fewer samples: about half a minute for all.")] = False,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same findings.")] = 1,
+    seeds: Annotated[int, typer.Option(min=1, help="Run everything with so many seeds in a row, from --seed on.")] = 1,
     listed: Annotated[bool, typer.Option("--list", help="List the checks without running them.")] = False,
     page: Annotated[Path | None, typer.Option(help="Write the findings as a Markdown page, with figures.")] = None,
     as_json: AsJson = False,
@@ -39,6 +40,8 @@ def verify(
     Example: amdp verify --quick
 
     Example: amdp verify switch-law --seed 7
+
+    Example: amdp verify --quick --seeds 20
     """
     with clear_errors():
         wanted = chosen(list(dict.fromkeys(names or [])))
@@ -51,18 +54,18 @@ def verify(
             return
         effort = Effort.QUICK if quick else Effort.FULL
         if as_json:
-            done = list(verified(wanted, effort, seed))
+            done = [result for each in range(seed, seed + seeds) for result in verified(wanted, effort, each)]
             print_json([_plain(result) for result in done])
         else:
-            done = _watched(wanted, effort, seed)
+            done = _watched(wanted, effort, seed, seeds)
         if page:
-            for file in write(done, effort, seed, page):
+            for file in write(done, effort, page):
                 complain(f"wrote {file}")
     leave(failed=any(result.finding.verdict is Verdict.FAILS for result in done))
 
 
-def _watched(wanted: list[Check], effort: Effort, seed: int) -> list[Verified]:
-    """Run the checks: a live table in a terminal, otherwise a line for each check."""
+def _watched(wanted: list[Check], effort: Effort, seed: int, seeds: int) -> list[Verified]:
+    """Run the checks: a live table in a terminal, otherwise a line for each check; a line for each further seed."""
     screen = Screen()
     done: list[Verified] = []
     if not screen.is_terminal:
@@ -75,11 +78,19 @@ def _watched(wanted: list[Check], effort: Effort, seed: int) -> list[Verified]:
             for result in verified(wanted, effort, seed):
                 done.append(result)
                 live.update(_checklist(wanted, done))
-    counts = {verdict: sum(result.finding.verdict is verdict for result in done) for verdict in Verdict}
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    rate = false_alarm(wanted)
-    screen.print(f"{verdicts}; chance of a false alarm: {f'at most {rate:.2g}' if rate else 'none'}")
+    for each in range(seed + 1, seed + seeds):
+        more = list(verified(wanted, effort, each))
+        failed = [result.check.name for result in more if result.finding.verdict is Verdict.FAILS]
+        screen.print(f"seed {each}: {_verdicts(more)}" + f"; fails: {', '.join(failed)}" * bool(failed))
+        done += more
+    rate = seeds * false_alarm(wanted)
+    screen.print(f"{_verdicts(done)}; chance of a false alarm: {f'at most {rate:.2g}' if rate else 'none'}")
     return done
+
+
+def _verdicts(done: list[Verified]) -> str:
+    counts = {verdict: sum(result.finding.verdict is verdict for result in done) for verdict in Verdict}
+    return ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
 
 
 def _checklist(wanted: list[Check], done: list[Verified]) -> Table:
@@ -110,4 +121,12 @@ def _described(check: Check) -> dict[str, Any]:
 
 def _plain(result: Verified) -> dict[str, Any]:
     finding = result.finding
-    return _described(result.check) | asdict(finding) | {"margin": finding.margin, "seconds": result.seconds}
+    return (
+        _described(result.check)
+        | asdict(finding)
+        | {
+            "margin": finding.margin,
+            "seconds": result.seconds,
+            "seed": result.seed,
+        }
+    )

@@ -68,3 +68,12 @@ def lower_mean(samples: Floats, width: float, level: float) -> float:
     n, doubt = len(samples), log(2.0 / level)
     spread = sqrt(2.0 * float(samples.var(ddof=1)) * doubt / n)
     return float(samples.mean()) - spread - 7.0 * width * doubt / (3.0 * (n - 1))
+
+
+def mean_at_most(samples: Floats, most: float) -> float:
+    """One-sided: independent samples in [0, 1] with means of `most` or less on average (Hoeffding 1963, Theorem 1)."""
+    x = min(float(samples.mean()), 1.0)
+    if x <= most or most <= 0.0:
+        return 1.0 if x <= most else 0.0
+    distance = x * log(x / most) + (0.0 if x == 1.0 else (1.0 - x) * log((1.0 - x) / (1.0 - most)))
+    return exp(-len(samples) * distance)

@@ -17,21 +17,27 @@ from amdp.verification import (
     infinite_horizon,
     known_transitions,
     parameters,
+    regrets,
     scaled_resampling,
     soft_leader,
+    stability_over_sets,
     stream_estimates,
+    stream_stability,
     unknown_transitions,
 )
 from amdp.verification.base import Check, Effort, Finding, Parts
 
 FAMILIES = (
     games,
+    regrets,
     known_transitions,
     unknown_transitions,
+    stability_over_sets,
     delayed_feedback,
     infinite_horizon,
     parameters,
     stream_estimates,
+    stream_stability,
     estimates,
     scaled_resampling,
     soft_leader,
@@ -46,6 +52,7 @@ class Verified:
     check: Check
     finding: Finding
     seconds: float
+    seed: int
 
 
 def checks() -> list[Check]:
@@ -73,4 +80,4 @@ def verify(wanted: Sequence[Check], effort: Effort, seed: int, parts: Parts | No
         rng = np.random.default_rng([seed, crc32(check.name.encode())])
         began = perf_counter()
         finding = check.run(parts or Parts(), effort, rng)
-        yield Verified(check, finding, perf_counter() - began)
+        yield Verified(check, finding, perf_counter() - began, seed)

@@ -29,7 +29,7 @@ def _walk(rng: np.random.Generator) -> Segment:
     return KERNEL.walk(np.full(SHAPE, 1.0 / ACTIONS), INITIAL, rng.random((STEPS, 2)))
 
 
-def _first_width(box: BernsteinBox) -> float:
+def first_width(box: BernsteinBox) -> float:
     """The width of the intervals of the first step, on average."""
     return float((box.upper - box.lower)[0, INITIAL].mean())
 
@@ -77,7 +77,7 @@ def _nestedness(parts: Parts, effort: Effort, rng: np.random.Generator) -> Findi
         if narrower.fallbacks == box.fallbacks:  # an empty intersection starts again, and is counted
             worst = max(worst, (box.lower - narrower.lower).max(), (narrower.upper - box.upper).max())
         box = narrower
-    width = _first_width(box)
+    width = first_width(box)
     text = f"intervals of {rounds} rounds grow by at most {worst:.1e}; those of the first step end {width:.2f} wide"
     return judged(text, 0, {"nested": equality_margin(worst), "narrowed": MAX_WIDTH - width}, growth=worst)
 
@@ -106,7 +106,7 @@ def _radius(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
         if k % 10 == 0 or k == rounds - 1:
             ends = (box.lower, plain.lower), (box.upper, plain.upper)
             worst = max(worst, *(float(np.abs(ours - np.array(other))[:-1].max()) for ours, other in ends))
-    width = _first_width(box)
+    width = first_width(box)
     text = (
         f"the ends of intervals differ by at most {worst:.1e} from plain loops, in {rounds} rounds; those of the first "
         f"step end {width:.2f} wide"
@@ -145,7 +145,7 @@ def _be_the_leader_sets(parts: Parts, effort: Effort, rng: np.random.Generator) 
             estimate = np.zeros((draws, *SHAPE))
             estimate[:, *rng.integers(0, SHAPE)] = float(rng.random() < 0.2)
             sums = sums + estimate
-        widths.append(_first_width(box))
+        widths.append(first_width(box))
     width = float(np.mean(widths))
     text = (
         f"leaders that look one round ahead pay at most {max(excess, 0.0):.1e} more than the cheapest pair of the last "
@@ -193,7 +193,7 @@ def _unknown_terms(parts: Parts, effort: Effort, rng: np.random.Generator) -> Fi
         terms.append(of_game)
         differences.append(unforeseen)
         shortfall = max(shortfall, below)
-        widths.append(_first_width(box))
+        widths.append(first_width(box))
     proved = worlds.proved_terms(rate, limit, ROUNDS)
     allowed = proved["error"] + proved["stability"] + 8.0 * DELTA * ROUNDS * STEPS * limit
     means = {name: float(np.mean([of_game[name] for of_game in terms])) for name in terms[0]}

@@ -126,3 +126,37 @@ def greatest_chances(lower: Floats, upper: Floats, actions: Actions) -> Floats:
             reach = np.take_along_axis(most, actions[:, step, :, None], axis=2)[:, :, 0]
         result[each, h, target, actions[:, h, target]] = reach[:, INITIAL]
     return result
+
+
+def optimistic_occupancies(lower: Floats, upper: Floats, actions: Actions, values: Floats) -> Floats:
+    """Where policies `[n, h, s]` are, `[n, h, s, a]`, under the kernels that make `values` `[n, h, s]` least."""
+    n, steps, states = actions.shape
+    result, each, all_states = np.zeros((n, steps, states, lower.shape[2])), np.arange(n)[:, None], np.arange(states)
+    at = np.zeros((n, states))
+    at[:, INITIAL] = 1.0
+    for h in range(steps):
+        result[each, h, all_states, actions[:, h]] = at
+        if h < steps - 1:
+            p, room = (ends[h, all_states, actions[:, h]].copy() for ends in (lower, upper - lower))  # [n, s, y]
+            left = 1.0 - p.sum(axis=2)
+            for y in np.argsort(values[:, h + 1], axis=1).T:  # the cheapest next state of each policy first
+                more = np.minimum(room[each[:, 0], :, y], left)
+                p[each[:, 0], :, y] += more
+                left -= more
+            at = np.einsum("ns,nsy->ny", at, p)
+    return result
+
+
+def sums_of_products(p: Floats, actions: Actions, first: Floats, second: Floats) -> Floats:
+    """`E[sum over h != g of first(s_h, a_h) second(s_g, a_g)]` along a path of each policy `[n, h, s]`."""
+    n, steps, states = actions.shape
+    at, each = occupancies(p, actions).sum(axis=3), np.arange(states)
+    ahead = np.zeros((2, n, states))  # what is still to come of either sum
+    total = np.zeros(n)
+    for h in reversed(range(steps)):
+        moves = p[h, each, actions[:, h]]
+        later = np.einsum("nsy,xny->xns", moves, ahead) if h < steps - 1 else ahead
+        now = np.stack([table[h, each, actions[:, h]] for table in (first, second)])
+        total += (at[:, h] * (now[0] * later[1] + now[1] * later[0])).sum(axis=1)
+        ahead = now + later
+    return total

@@ -24,6 +24,16 @@ def test_a_line_for_each_check_and_the_counts() -> None:
     assert counts == "2 holds; chance of a false alarm: at most 1e-06"
 
 
+def test_seeds_in_a_row_are_counted_together() -> None:
+    answer = RUNNER.invoke(app, ["verify", "nestedness", "noise-maximum", "--quick", "--seed", "4", "--seeds", "3"])
+    assert answer.exit_code == 0
+    assert answer.stdout.strip().splitlines()[2:] == [
+        "seed 5: 2 holds",
+        "seed 6: 2 holds",
+        "6 holds; chance of a false alarm: at most 3e-06",
+    ]
+
+
 def test_json_states_what_was_done_and_found() -> None:
     answer = RUNNER.invoke(app, ["verify", "importance-weighting", "--quick", "--json"])
     [found] = json.loads(answer.stdout)

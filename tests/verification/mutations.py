@@ -573,6 +573,7 @@ def _with(**changes: Any) -> Mutate:
 MUTATIONS: dict[str, Mutate] = {
     "fixed-noise": _with(leader=LiteralFtpl),
     "scale-for-rate": _with(laplace=lambda rate: Laplace(1.0 / rate)),
+    "drowning-noise": _with(laplace=lambda rate: Laplace(0.001 * rate)),
     "no-truncation": _with(resampling=Untruncated),
     "tripled-weights": _with(resampling=Tripled),
     "late-weights": _with(resampling=WeighedOnArrival),

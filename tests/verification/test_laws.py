@@ -1,5 +1,7 @@
 """The plain laws that the checks compare with, against sums by hand."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -22,7 +24,9 @@ from amdp.verification.worlds import (
     laplace,
     leaders,
     occupancies,
+    optimistic_occupancies,
     paths,
+    sums_of_products,
 )
 
 
@@ -66,6 +70,29 @@ def test_plain_extended_value_iteration_is_that_of_the_library() -> None:
     assert_allclose(evaluate(domain, actions, costs), plans.objective)
     visits = box.greatest_visits(one_hot(actions, 2), INITIAL, Pairs.all(SHAPE))
     assert_allclose(greatest_chances(lower, upper, actions).reshape(40, -1), visits)
+
+
+def test_occupancies_of_leaders_are_those_under_the_kernels_of_the_library() -> None:
+    rng = np.random.default_rng(7)
+    box = BernsteinBox(np.maximum(0.0, TRANSITIONS - 0.1), np.minimum(1.0, TRANSITIONS + 0.1))
+    sweep = box.cheapest(rng.normal(size=(20, *SHAPE)))
+    found = optimistic_occupancies(box.lower, box.upper, sweep.actions, sweep.values)
+    kernels = [box.optimistic_kernel(values).p for values in sweep.values]
+    expected = [occupancies(p, policy[None])[0] for p, policy in zip(kernels, sweep.actions, strict=True)]
+    assert_allclose(found, np.array(expected), atol=1e-12)
+
+
+def test_sums_of_products_are_sums_over_all_paths() -> None:
+    rng = np.random.default_rng(8)
+    policy, first, second = rng.integers(2, size=SHAPE[:2]).astype(np.int32), *rng.random((2, *SHAPE))
+    expected = 0.0
+    for path in product(range(SHAPE[1]), repeat=SHAPE[0]):
+        pairs = [(h, s, policy[h, s]) for h, s in enumerate(path)]
+        chance = (path[0] == INITIAL) * np.prod(
+            [TRANSITIONS[pair][s] for pair, s in zip(pairs, path[1:], strict=False)]
+        )
+        expected += chance * sum(first[x] * second[y] for x, y in product(pairs, pairs) if x[0] != y[0])
+    assert sums_of_products(TRANSITIONS, policy[None], first, second)[0] == pytest.approx(expected)
 
 
 def test_plain_paths_are_where_their_policies_are() -> None:

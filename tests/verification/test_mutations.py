@@ -82,7 +82,7 @@ def test_the_library_passes_and_every_margin_can_be_exhausted(check: Check) -> N
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3, 23))
 def test_the_library_passes_twenty_seeds_in_a_row(seed: int) -> None:
-    # One of the twenty fails with a chance of at most 5e-4: see the next test.
+    # One of the twenty fails with a chance of at most 5.8e-4: see the next test.
     failed = [
         result.check.name for result in verify(checks(), Effort.QUICK, seed) if result.finding.verdict is Verdict.FAILS
     ]
@@ -95,7 +95,7 @@ def test_the_chance_of_a_false_alarm_is_stated_for_each_check_and_for_all() -> N
         assert check.false_alarm_rate == (FALSE_ALARM if check.simulated else 0.0)
         assert check.claim
         assert check.statement
-    assert false_alarm(checks()) <= 2.4e-5 + 1e-12
+    assert false_alarm(checks()) <= 2.9e-5 + 1e-12
 
 
 def test_a_check_alone_finds_what_it_finds_among_all() -> None:

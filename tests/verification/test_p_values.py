@@ -52,6 +52,14 @@ def test_the_lower_limit_of_a_mean_holds_for_a_bounded_law_with_rare_large_value
     assert wrong <= MOST
 
 
+def test_the_mean_of_bounded_variables_of_different_laws() -> None:
+    rng = np.random.default_rng(8)
+    rare = np.linspace(0.1, 0.5, 20)
+    chances = [p_values.mean_at_most((rng.random(20) < rare).astype(float), float(rare.mean())) for _ in range(RUNS)]
+    assert rejected(chances) <= MOST
+    assert p_values.mean_at_most(np.full(100, 0.5), 0.3) < 1e-3
+
+
 def test_exact_limits_and_frequencies_of_binomial_chances() -> None:
     rng = np.random.default_rng(5)
     counts = rng.binomial(30, 0.07, RUNS).astype(float)

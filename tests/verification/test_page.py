@@ -9,7 +9,7 @@ from amdp.verification.runs import chosen, verify
 
 def test_the_page_tells_what_was_found(tmp_path: Path) -> None:
     done = list(verify(chosen(["nestedness", "hedge-inequality", "strong-stability-fails"]), Effort.QUICK, 1))
-    page, *figures = write(done, Effort.QUICK, 1, tmp_path / "verified.md")
+    page, *figures = write(done, Effort.QUICK, tmp_path / "verified.md")
     text = page.read_text(encoding="utf-8")
     for result in done:
         assert f"## {result.check.name}" in text
@@ -22,5 +22,5 @@ def test_the_page_tells_what_was_found(tmp_path: Path) -> None:
         assert f"figures/{file.name}" in text
         assert file.read_text(encoding="utf-8").startswith("<?xml")
     before = [file.read_bytes() for file in (page, *figures)]
-    write(done, Effort.QUICK, 1, page)
+    write(done, Effort.QUICK, page)
     assert [file.read_bytes() for file in (page, *figures)] == before
