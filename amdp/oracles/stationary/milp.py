@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 from time import perf_counter
@@ -23,11 +24,14 @@ from amdp.oracles.solver_options import NO_OPTIONS, SolverOptions, adopt
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary import mixed_search
 from amdp.oracles.stationary.chains import Chains, Policy, is_stationary
-from amdp.oracles.stationary.formulations import FORMULATIONS, Formulation, Rounded
-from amdp.oracles.stationary.mixed_search import Answer, MixedSearch, model_to_export
+from amdp.oracles.stationary.formulations import Formulation, Rounded, aggregated, occupancy, value
+from amdp.oracles.stationary.mixed_search import ROUNDED, Answer, MixedSearch, model_to_export
+from amdp.oracles.stationary.phases import RELAXED, phases
 from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.search import SearchClock
 from amdp.oracles.subprocesses import Tell
+
+FORMULATIONS = {"occupancy": occupancy, "aggregated": aggregated, "value": value}  # "phases" has a setting
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,7 @@ class MixedProgram:
     """
 
     formulation: str = "occupancy"
+    last_steps: int = 0  # of each run of equal costs, that the formulation "phases" keeps one by one
     seconds: float = inf  # for each solve
     gap: float = 1e-9  # relative to steps times the largest cost: above it an answer is not called optimal
     threads: int = 1
@@ -49,8 +54,12 @@ class MixedProgram:
     def __post_init__(self) -> None:
         require_limits(self)
         require_options(adopt(self))
-        if self.formulation not in FORMULATIONS:
-            raise InvalidInput(f"{self.formulation!r}; it must be one of {', '.join(FORMULATIONS)}", "formulation")
+        names = *FORMULATIONS, "phases"
+        if self.formulation not in names:
+            raise InvalidInput(f"{self.formulation!r}; it must be one of {', '.join(names)}", "formulation")
+        if self.last_steps and self.formulation in FORMULATIONS:
+            reason = f"the formulation {self.formulation!r} keeps every step; only 'phases' takes steps together"
+            raise InvalidInput(f"{self.last_steps}; {reason}", "last_steps")
 
     def supports(self, domain: PlanningDomain) -> bool:
         return is_stationary(domain) or (isinstance(domain, MultiModel) and self.formulation == "occupancy")
@@ -64,11 +73,12 @@ class MixedProgram:
         stopped = f"stopped at {self.seconds:g} seconds" if is_limited else "HiGHS ended without an answer"
 
         def pose(model: Rounded, incumbent: Policy, clock: SearchClock) -> tuple[Any, ...]:
-            program = FORMULATIONS[self.formulation](model, incumbent)
-            return solve_mixed, program, self, clock.has_listener
+            return solve_mixed, self._formulate(model, incumbent), self, clock.has_listener
+
+        solved = ROUNDED if self.formulation in FORMULATIONS else RELAXED
 
         def search(chains: Chains) -> MixedSearch:
-            return MixedSearch(chains, name, "HiGHS", pose, stopped, stopped)
+            return MixedSearch(chains, name, "HiGHS", pose, stopped, stopped, solved)
 
         return StationaryPlanner(self, domain, search, self.gap, self.seconds)
 
@@ -77,8 +87,12 @@ class MixedProgram:
         if isinstance(domain, MultiModel):
             raise UnsupportedDomain("milp does not write the model of several models", "oracle")
         model = model_to_export(self.bind(domain), cost, path)
-        program = FORMULATIONS[self.formulation](model, np.zeros(domain.shape[1], dtype=np.int64))
+        program = self._formulate(model, np.zeros(domain.shape[1], dtype=np.int64))
         write_model(_highs_model(program), names_of(program.column_blocks), names_of(program.row_blocks), path)
+
+    @property
+    def _formulate(self) -> Callable[[Rounded, Policy], Formulation]:
+        return FORMULATIONS.get(self.formulation, partial(phases, last_steps=self.last_steps))
 
 
 _FAILURES = (
