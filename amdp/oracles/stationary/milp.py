@@ -31,7 +31,12 @@ from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.search import SearchClock
 from amdp.oracles.subprocesses import Tell
 
-FORMULATIONS = {"occupancy": occupancy, "aggregated": aggregated, "value": value}  # "phases" has a setting
+Formulate = Callable[[Rounded, Policy], Formulation]
+FORMULATIONS: dict[str, Formulate] = {
+    "occupancy": occupancy,
+    "aggregated": aggregated,
+    "value": value,
+}  # "phases" has a setting
 
 
 @dataclass(frozen=True)
@@ -73,7 +78,7 @@ class MixedProgram:
         stopped = f"stopped at {self.seconds:g} seconds" if is_limited else "HiGHS ended without an answer"
 
         def pose(model: Rounded, incumbent: Policy, clock: SearchClock) -> tuple[Any, ...]:
-            return solve_mixed, self._formulate(model, incumbent), self, clock.has_listener
+            return solve_mixed, self.formulate(model, incumbent), self, clock.has_listener
 
         solved = ROUNDED if self.formulation in FORMULATIONS else RELAXED
 
@@ -87,12 +92,13 @@ class MixedProgram:
         if isinstance(domain, MultiModel):
             raise UnsupportedDomain("milp does not write the model of several models", "oracle")
         model = model_to_export(self.bind(domain), cost, path)
-        program = self._formulate(model, np.zeros(domain.shape[1], dtype=np.int64))
+        program = self.formulate(model, np.zeros(domain.shape[1], dtype=np.int64))
         write_model(_highs_model(program), names_of(program.column_blocks), names_of(program.row_blocks), path)
 
-    @property
-    def _formulate(self) -> Callable[[Rounded, Policy], Formulation]:
-        return FORMULATIONS.get(self.formulation, partial(phases, last_steps=self.last_steps))
+    def formulate(self, model: Rounded, start: Policy) -> Formulation:
+        """The program of a model, to begin at a policy."""
+        build: Formulate = FORMULATIONS.get(self.formulation, partial(phases, last_steps=self.last_steps))
+        return build(model, start)
 
 
 _FAILURES = (
@@ -107,10 +113,7 @@ _FAILURES = (
 def solve_mixed(program: Formulation, settings: MixedProgram, has_listener: bool, seconds: float, tell: Tell) -> Answer:
     """Solve one program; this runs in a process of its own."""
     for is_accurate in (True, False):
-        highs = _loaded(program, settings, is_accurate)
-        start = highspy.HighsSolution()
-        start.col_value = program.start.tolist()
-        highs.setSolution(start)
+        highs = loaded(program, settings, is_accurate)
         highs.setOptionValue("time_limit", min(seconds, 1e20))
         if has_listener:
             highs.cbMipInterrupt += _listener(tell)
@@ -147,12 +150,15 @@ def _listener(tell: Tell) -> Callable[[Any], None]:
     return hear
 
 
-def _loaded(program: Formulation, settings: MixedProgram, is_accurate: bool) -> Any:
-    """HiGHS with a program; at its own accuracy or at ours."""
+def loaded(program: Formulation, settings: MixedProgram, is_accurate: bool = True) -> Any:
+    """HiGHS with a program and its start, at our accuracy or at its own."""
     ours = {**mixed_search.HIGHS_GAPS, **mixed_search.HIGHS_OPTIONS, "threads": settings.threads}
     accuracy = mixed_search.HIGHS_ACCURACY if is_accurate else {}
     highs = configured({**ours, **accuracy, **settings.options, "output_flag": settings.log})
     highs.passModel(_highs_model(program))
+    start = highspy.HighsSolution()
+    start.col_value = program.start.tolist()
+    highs.setSolution(start)
     return highs
 
 
