@@ -48,6 +48,7 @@ from amdp.oracles.budgets import BudgetedPlan
 from amdp.oracles.model_files import require_model_suffix
 from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.search import Progress
+from amdp.text import suggestion
 
 MAX_SHOWN = 12  # steps and states of a policy that fit a screen of 80 columns
 USUAL = "Without it: dp for markov policies, lagrangian within budgets, auto for stationary ones."
@@ -178,8 +179,9 @@ def _oracle(name: str, options: dict[str, Any], domain: PlanningDomain) -> Plann
     lacking = [option for option in options if option not in registry.known_options(kind)]
     if lacking:
         others = [other for other, known in _solving(domain) if set(lacking) <= set(registry.known_options(known))]
-        remedy = f"--oracle {', '.join(others)}" if others else "no oracle for these policies has it"
-        raise InvalidInput(f"{name!r} has no option {lacking[0]!r}; it is an option of: {remedy}")
+        nearest = suggestion(lacking[0], registry.known_options(kind)) or "no oracle for these policies has it"
+        remedy = f"it is an option of: --oracle {', '.join(others)}" if others else nearest.rstrip("; ")
+        raise InvalidInput(f"{name!r} has no option {lacking[0]!r}; {remedy}")
     require_kinds(name, kind, options)
     return oracle(name, **options)
 

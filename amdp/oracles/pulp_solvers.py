@@ -67,7 +67,10 @@ def require_solver(settings: Settings) -> None:
     else:
         options.require_free(SETTINGS)
         asked = {"threads": settings.threads} if settings.threads > 1 else {}
-        _require_arguments(solver_class(settings.solver), {**asked, **options})
+        kind = solver_class(settings.solver)
+        _require_arguments(kind, {**asked, **options})
+        if options:
+            _try_out(kind, options)
 
 
 def solver_class(name: str) -> Any:
@@ -113,6 +116,16 @@ def _require_arguments(kind: Any, given: dict[str, Any]) -> None:
         if name not in parameters:
             near = suggestion(name, parameters)
             raise refused(name, value, f"{kind.name} of PuLP does not take it; {near}it takes: {', '.join(parameters)}")
+
+
+def _try_out(kind: Any, options: SolverOptions) -> None:
+    """Solve a program of one variable: what a solver makes of options is found out in no other way."""
+    program = pulp.LpProblem("trial")
+    program += program.add_variable("x", lowBound=0)
+    try:
+        program.solve(command(kind, inf, dict(options)))
+    except Exception as problem:  # whatever PuLP and its solvers raise
+        raise InvalidInput(f"{options!r}; {kind.name} refuses it: {problem}", "options") from problem
 
 
 def _require_cbc_option(name: str, value: Any) -> None:

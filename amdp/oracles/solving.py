@@ -251,7 +251,8 @@ def _plausible(answer: Answer) -> Answer:
 
 
 # The least that the limits of oracles may be, by their names.
-_LEAST = {"seconds": 0, "gap": 0, "nodes": 0, "table": 0, "limit": 1, "starts": 1, "threads": 1, "iterations": 1}
+_LEAST = dict.fromkeys(("seconds", "gap", "nodes", "table", "last_steps"), 0)
+_LEAST |= dict.fromkeys(("limit", "starts", "threads", "iterations"), 1)
 
 
 def require_limits(settings: object) -> None:
@@ -259,7 +260,7 @@ def require_limits(settings: object) -> None:
     for name, value in vars(settings).items():
         if name not in _LEAST:
             continue
-        if name in ("threads", "iterations"):
+        if name in ("threads", "iterations", "last_steps"):
             require_whole(name, value)
         if not isinstance(value, int | float) or not value >= _LEAST[name]:
             raise InvalidInput(f"{value!r}; it must be at least {_LEAST[name]}{' bytes' * (name == 'table')}", name)

@@ -12,6 +12,11 @@ from worlds import random_kernel
 
 from amdp import InvalidInput, MarkovPolicies, StationaryPolicies, Status, Unsolved, bind, oracle, plan
 from amdp.oracles import pulp_solvers
+from amdp.oracles.stationary import planning
+from amdp.oracles.stationary.formulations import Formulation
+from amdp.oracles.stationary.milp import MixedProgram
+from amdp.oracles.stationary.mixed_search import Answer
+from amdp.oracles.stationary.search import SearchClock
 from amdp.oracles.subprocesses import end_idle
 from benchmarks.stationary_worlds import world
 
@@ -115,6 +120,8 @@ def test_any_solver_that_pulp_finds_can_be_named(stationary: tuple[StationaryPol
     assert mixed.objective == pytest.approx(plan("enumeration", *stationary).objective, abs=1e-9)
     with pytest.raises(InvalidInput, match=r"options\.magic = 1; COIN_CMD of PuLP does not take it; .*it takes: mip"):
         oracle("pulp", solver="COIN_CMD", options={"magic": 1})
+    with pytest.raises(InvalidInput, match=r"options = \{'path': 'nowhere'\}; COIN_CMD refuses it: .*nowhere"):
+        oracle("pulp", solver="COIN_CMD", options={"path": "nowhere"})
 
 
 @pytest.mark.parametrize(
@@ -135,6 +142,26 @@ def test_the_log_of_a_solver_goes_to_standard_error(
         shown = capfd.readouterr()
         assert shown.out == ""
         assert (words in shown.err) == log
+
+
+def test_what_is_solved_before_the_clock_runs_writes_no_log(
+    stationary: tuple[StationaryPolicies, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    logs = list[tuple[int, bool]]()
+
+    def heard(
+        clock: SearchClock, work: object, program: Formulation, settings: MixedProgram, *_: object, **__: object
+    ) -> Answer:
+        logs.append((program.n_choices, settings.log))
+        return Answer(None, -np.inf)
+
+    monkeypatch.setattr(planning, "_COMPILED", set())
+    monkeypatch.setattr(SearchClock, "run_in_subprocess", heard)
+    domain, cost = stationary
+    bind(oracle("milp", seconds=60, log=True), domain).minimize(cost[None])
+    own = domain.shape[1] * domain.shape[2]
+    assert {log for choices, log in logs if choices != own} == {False}
+    assert [log for choices, log in logs if choices == own] == [True]
 
 
 def test_the_letters_of_a_solver_may_be_small() -> None:

@@ -111,10 +111,15 @@ class TreeSearch(Search):
         return mixing
 
     def _solve_one(self, problem: Problem, clock: SearchClock) -> SearchResult:
+        return self.undercut(problem, inf, clock)
+
+    def undercut(self, problem: Problem, target: float, clock: SearchClock) -> SearchResult:
+        """As if a policy were known that costs `target`: nodes whose bound reaches it are closed."""
         posed = problem if self._lanes is None else problem._replace(lanes=self._lanes)
-        incumbent = descents(self._chains, posed, self._settings.starts, clock)
-        clock.report(posed, incumbent[1], -inf, 0)
-        tree = new_tree(self._chains, posed, incumbent)
+        policy, value = descents(self._chains, posed, self._settings.starts, clock)
+        clock.report(posed, value, -inf, 0)
+        highest = target + evaluation_error(posed) + posed.slack  # what may be lost on the way to the bound
+        tree = new_tree(self._chains, posed, (policy, min(value, highest)))
         mixing = self.mixing(clock)
         tree.mixing[0], tree.loosened[0] = mixing.moves, mixing.loosened
         tree.work[IN_BOUNDS] = self._bound_price

@@ -1,4 +1,4 @@
-"""The best stationary policy as a mixed-integer program in three formulations, over a model that solvers can hold.
+"""The best stationary policy as a mixed-integer program, step by step, over a model that solvers can hold.
 
 Chances near the tolerances of solvers leave the model, and pay the least that can follow. Let `R` be the entries of
 the kernel below `LEAST_CHANCE`, `K` the others, and `v[t, s]` the least cost to come over all policies that may choose
@@ -16,13 +16,15 @@ So the least cost in the model is a bound on all policies as it stands: the char
 would have been paid above `v` after it. That is at most `LEAST_CHANCE` times the number of states times the sum over
 steps of the largest `V - v`. What a policy really costs is worked out from the true rows.
 
-Over this model, `choice[s, a]` is 1 for the action of a state; it is the last block of columns in each formulation.
+Over this model, `choice[s, a]` is 1 for the action of a state; it is the last block of columns. The formulations:
 
 occupancy   `min <c, x>` over occupancy measures with `x[t,s,a] <= M[t,s] choice[s,a]`, where `M[t,s]` is at least the
             chance, under any policy, of being in `s` at step `t`
 aggregated  the same with the sums over `t` of both sides: fewer rows, a weaker relaxation
 value       `min V[0, initial]` with `V[t,s] >= c[t,s,a] + (P V[t+1])[s,a] - B[t,s,a] (1 - choice[s,a])`, where `B` is
             at least what the right-hand side can exceed the left-hand side by
+
+A fourth formulation, over runs of equal costs, is in `amdp.oracles.stationary.phases`.
 """
 
 from dataclasses import dataclass
@@ -31,7 +33,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
+from numpy.typing import NDArray
 
+from amdp import kernels
 from amdp.arrays import Floats, one_hot, require_room
 from amdp.model.segments import Shape
 from amdp.oracles.model_files import Block, grid
@@ -50,6 +54,7 @@ class Rounded:
     moves: Any  # CSR
     cost: Floats
     least: Floats  # [t, s], the cost to come over all policies that may choose by step, in either model
+    runs: NDArray[np.int64]  # [t], the first later step with other costs, as they were before they were charged
 
     @classmethod
     def of(cls, chains: Chains, cost: Floats) -> "Rounded":
@@ -64,7 +69,9 @@ class Rounded:
         charged = cost.copy()
         for t in range(steps - 1):
             charged[t] += (tiny @ least[t + 1]).reshape(cost.shape[1:])
-        return cls(chains.shape, chains.initial, kept, charged, least)
+        runs = np.empty(steps, dtype=np.int64)
+        kernels.search.bounds.find_runs(cost, runs)
+        return cls(chains.shape, chains.initial, kept, charged, least, runs)
 
     @cached_property
     def greatest(self) -> Floats:
@@ -167,9 +174,6 @@ def value(model: Rounded, start: Policy) -> Formulation:
         (grid("V", steps, states), grid("choice", states, actions)),
         (grid("at_least", *model.shape), grid("one_action", states)),
     )
-
-
-FORMULATIONS = {"occupancy": occupancy, "aggregated": aggregated, "value": value}
 
 
 def _over_occupancy(model: Rounded, start: Policy, chances: Any, caps: Any, cap_rows: Block) -> Formulation:

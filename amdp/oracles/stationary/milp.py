@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from math import inf
 from pathlib import Path
 from time import perf_counter
@@ -23,11 +24,19 @@ from amdp.oracles.solver_options import NO_OPTIONS, SolverOptions, adopt
 from amdp.oracles.solving import require_limits
 from amdp.oracles.stationary import mixed_search
 from amdp.oracles.stationary.chains import Chains, Policy, is_stationary
-from amdp.oracles.stationary.formulations import FORMULATIONS, Formulation, Rounded
-from amdp.oracles.stationary.mixed_search import Answer, MixedSearch, model_to_export
+from amdp.oracles.stationary.formulations import Formulation, Rounded, aggregated, occupancy, value
+from amdp.oracles.stationary.mixed_search import ROUNDED, Answer, MixedSearch, model_to_export
+from amdp.oracles.stationary.phases import RELAXED, phases
 from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.search import SearchClock
 from amdp.oracles.subprocesses import Tell
+
+Formulate = Callable[[Rounded, Policy], Formulation]
+FORMULATIONS: dict[str, Formulate] = {
+    "occupancy": occupancy,
+    "aggregated": aggregated,
+    "value": value,
+}  # "phases" has a setting
 
 
 @dataclass(frozen=True)
@@ -39,6 +48,7 @@ class MixedProgram:
     """
 
     formulation: str = "occupancy"
+    last_steps: int = 0  # of each run of equal costs, that the formulation "phases" keeps one by one
     seconds: float = inf  # for each solve
     gap: float = 1e-9  # relative to steps times the largest cost: above it an answer is not called optimal
     threads: int = 1
@@ -49,8 +59,12 @@ class MixedProgram:
     def __post_init__(self) -> None:
         require_limits(self)
         require_options(adopt(self))
-        if self.formulation not in FORMULATIONS:
-            raise InvalidInput(f"{self.formulation!r}; it must be one of {', '.join(FORMULATIONS)}", "formulation")
+        names = *FORMULATIONS, "phases"
+        if self.formulation not in names:
+            raise InvalidInput(f"{self.formulation!r}; it must be one of {', '.join(names)}", "formulation")
+        if self.last_steps and self.formulation in FORMULATIONS:
+            reason = f"the formulation {self.formulation!r} keeps every step; only 'phases' takes steps together"
+            raise InvalidInput(f"{self.last_steps}; {reason}", "last_steps")
 
     def supports(self, domain: PlanningDomain) -> bool:
         return is_stationary(domain) or (isinstance(domain, MultiModel) and self.formulation == "occupancy")
@@ -64,11 +78,12 @@ class MixedProgram:
         stopped = f"stopped at {self.seconds:g} seconds" if is_limited else "HiGHS ended without an answer"
 
         def pose(model: Rounded, incumbent: Policy, clock: SearchClock) -> tuple[Any, ...]:
-            program = FORMULATIONS[self.formulation](model, incumbent)
-            return solve_mixed, program, self, clock.has_listener
+            return solve_mixed, self.formulate(model, incumbent), self, clock.has_listener
+
+        solved = ROUNDED if self.formulation in FORMULATIONS else RELAXED
 
         def search(chains: Chains) -> MixedSearch:
-            return MixedSearch(chains, name, "HiGHS", pose, stopped, stopped)
+            return MixedSearch(chains, name, "HiGHS", pose, stopped, stopped, solved)
 
         return StationaryPlanner(self, domain, search, self.gap, self.seconds)
 
@@ -77,8 +92,13 @@ class MixedProgram:
         if isinstance(domain, MultiModel):
             raise UnsupportedDomain("milp does not write the model of several models", "oracle")
         model = model_to_export(self.bind(domain), cost, path)
-        program = FORMULATIONS[self.formulation](model, np.zeros(domain.shape[1], dtype=np.int64))
+        program = self.formulate(model, np.zeros(domain.shape[1], dtype=np.int64))
         write_model(_highs_model(program), names_of(program.column_blocks), names_of(program.row_blocks), path)
+
+    def formulate(self, model: Rounded, start: Policy) -> Formulation:
+        """The program of a model, to begin at a policy."""
+        build: Formulate = FORMULATIONS.get(self.formulation, partial(phases, last_steps=self.last_steps))
+        return build(model, start)
 
 
 _FAILURES = (
@@ -93,10 +113,7 @@ _FAILURES = (
 def solve_mixed(program: Formulation, settings: MixedProgram, has_listener: bool, seconds: float, tell: Tell) -> Answer:
     """Solve one program; this runs in a process of its own."""
     for is_accurate in (True, False):
-        highs = _loaded(program, settings, is_accurate)
-        start = highspy.HighsSolution()
-        start.col_value = program.start.tolist()
-        highs.setSolution(start)
+        highs = loaded(program, settings, is_accurate)
         highs.setOptionValue("time_limit", min(seconds, 1e20))
         if has_listener:
             highs.cbMipInterrupt += _listener(tell)
@@ -133,12 +150,15 @@ def _listener(tell: Tell) -> Callable[[Any], None]:
     return hear
 
 
-def _loaded(program: Formulation, settings: MixedProgram, is_accurate: bool) -> Any:
-    """HiGHS with a program; at its own accuracy or at ours."""
+def loaded(program: Formulation, settings: MixedProgram, is_accurate: bool = True) -> Any:
+    """HiGHS with a program and its start, at our accuracy or at its own."""
     ours = {**mixed_search.HIGHS_GAPS, **mixed_search.HIGHS_OPTIONS, "threads": settings.threads}
     accuracy = mixed_search.HIGHS_ACCURACY if is_accurate else {}
     highs = configured({**ours, **accuracy, **settings.options, "output_flag": settings.log})
     highs.passModel(_highs_model(program))
+    start = highspy.HighsSolution()
+    start.col_value = program.start.tolist()
+    highs.setSolution(start)
     return highs
 
 

@@ -40,6 +40,7 @@ HIGHS_ACCURACY = {f"{kind}_feasibility_tolerance": ACCURACY for kind in ("mip", 
 REJECTION_TOLERANCE = 1e-9
 CONFIRMATION_TOLERANCE = 1e-11  # of the same: as close as the bounds of two searches come
 EXAMINED_NODES = 50_000  # of branch and bound
+ROUNDED = "a rounded model, to within its tolerances"
 EXAMINED_PATHS = 10_000_000  # where moves are certain
 
 
@@ -59,14 +60,17 @@ Pose = Callable[[Rounded, Policy, SearchClock], tuple[Any, ...]]
 class MixedSearch(Search):
     """A solver in another process, asked for one program after the other, whose claims are examined.
 
-    `stopped` is the note of a solver that ended at a limit, and `too_late` that of one that could not begin.
+    `stopped` is the note of a solver that ended at a limit, `too_late` that of one that could not begin, and `model`
+    says why what it solved may cost less than any policy.
     """
 
-    def __init__(self, chains: Chains, name: str, solver: str, pose: Pose, stopped: str, too_late: str) -> None:
+    def __init__(
+        self, chains: Chains, name: str, solver: str, pose: Pose, stopped: str, too_late: str, model: str = ROUNDED
+    ) -> None:
         super().__init__(chains)
         self.name = name
         self._solver, self._pose, self._stopped, self._too_late = solver, pose, stopped, too_late
-        self._examination = Examination(chains)
+        self._examination = Examination(chains, model)
 
     def _solve_one(self, problem: Problem, clock: SearchClock) -> SearchResult:
         incumbent, value = descents(self._chains, problem, FEW_STARTS, clock)
@@ -108,8 +112,8 @@ def model_to_export(planner: Planner, cost: ArrayLike, path: str | Path) -> Roun
 class Examination:
     """The searches that examine a solver's claims over one kernel."""
 
-    def __init__(self, chains: Chains) -> None:
-        self._chains = chains
+    def __init__(self, chains: Chains, model: str = ROUNDED) -> None:
+        self._chains, self._model = chains, model
 
     def judged(self, claim: SearchResult, problem: Problem, clock: SearchClock, solver: str) -> SearchResult:
         """The cheapest policy known, and the claimed bound if it is confirmed; otherwise one that is proved here."""
@@ -117,7 +121,7 @@ class Examination:
         markov = self._chains.markov_bound(problem.costs)
         if claim.bound <= markov:
             return claim._replace(bound=markov)
-        other = self._search.solve([problem], clock.without_listener())[0]
+        other = self._search.undercut(problem, claim.bound, clock.without_listener())
         policy = self._chains.cheaper(problem, claim.policy, other.policy)
         cost = self._chains.value(problem, policy)
         if claim.bound > cost + REJECTION_TOLERANCE * steps:
@@ -127,8 +131,8 @@ class Examination:
         bound = min(claim.bound, cost)
         if other.bound >= bound - CONFIRMATION_TOLERANCE * steps:
             apart = cost > bound + REJECTION_TOLERANCE * steps / 2
-            rounded = f"{solver} solved a rounded model, to within its tolerances" if apart else ""
-            return claim._replace(policy=policy, bound=bound, note=claim.note or rounded)
+            why = f"{solver} solved {self._model}" if apart else ""
+            return claim._replace(policy=policy, bound=bound, note=claim.note or why)
         doubt = f"the bound of {solver} was not confirmed in {other.nodes} nodes"
         return claim._replace(policy=policy, bound=max(markov, other.bound), note=claim.note or doubt)
 

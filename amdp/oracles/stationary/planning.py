@@ -6,7 +6,7 @@ under the returned policy, are worked out when someone reads them. They do not p
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, partial
 from math import inf
 from time import perf_counter
@@ -156,7 +156,12 @@ def _compile_first(
     stay = np.ones((2, 1))
     sparse = isinstance(kernel, SparseKernel)
     tiny = SparseKernel.homogeneous(stay, 2) if sparse else Kernel.homogeneous(stay.reshape(1, 2, 1), 2)
-    planner = StationaryPlanner(oracle, StationaryPolicies(tiny), build, gap=1e-9)
+    domain = StationaryPolicies(tiny)
+    planner = StationaryPlanner(oracle, domain, build, gap=1e-9)
+    if getattr(oracle, "log", False):  # that of a world which nobody asked about would be in the way
+        quiet = replace(oracle, seconds=inf, log=False).bind(domain)  # type: ignore[type-var]
+        assert isinstance(quiet, StationaryPlanner)
+        planner = quiet
     costs, chains = np.zeros((5, 2, 1, 2)), planner.chains
     planner.minimize(costs[:1])
     planner.minimize(costs)  # by the table, where there is one

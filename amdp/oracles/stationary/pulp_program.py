@@ -80,7 +80,8 @@ def solve_written(model: Rounded, settings: PulpMixedProgram, seconds: float, te
         return Answer(None, -inf, note=f"{type(problem).__name__}: {problem}")
     status = status_of(program)
     if status is Status.FAILED:
-        return Answer(None, -inf, note=pulp.LpStatus[program.status])
+        ended = None if program.status == pulp.LpStatusNotSolved else pulp.LpStatus[program.status]
+        return Answer(None, -inf, note=ended)
     if status is Status.FEASIBLE:
         return Answer(values(choice), -inf, note=None)
     return Answer(values(choice), _bound(program))

@@ -189,6 +189,10 @@ class Search(ABC):
         """A policy and a bound for each problem."""
         return [self._solve_one(problem, clock) for problem in problems]
 
+    def undercut(self, problem: Problem, target: float, clock: SearchClock) -> SearchResult:
+        """Look for a policy that costs less than `target`; if there is none, the bound need not be above it."""
+        return self._solve_one(problem, clock)
+
     def markov_bound(self, problem: Problem) -> float:
         """The cost of the best policy that may choose by step as well: a bound that takes one backward sweep."""
         return self._chains.markov_bound(problem.costs)

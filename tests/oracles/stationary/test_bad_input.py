@@ -86,7 +86,11 @@ def test_a_kernel_that_changes_with_time_is_refused() -> None:
         ("cycles", {"nodes": -3}, "nodes = -3; it must be at least 0"),
         ("local-search", {"starts": 0}, "starts = 0; it must be at least 1"),
         ("enumeration", {"table": -1}, "table = -1; it must be at least 0 bytes"),
-        ("milp", {"formulation": "magic"}, "formulation = 'magic'; it must be one of occupancy, aggregated, value"),
+        (
+            "milp",
+            {"formulation": "magic"},
+            "formulation = 'magic'; it must be one of occupancy, aggregated, value, phases",
+        ),
         ("milp-pulp", {"solver": "magic"}, "solver = 'magic'; PuLP does not know it; here are: HiGHS, CBC"),
         (
             "milp",
@@ -179,7 +183,7 @@ def test_rows_that_miss_the_sum_one_loosen_the_bound_but_not_the_objective() -> 
     assert found.gap < 1e-3
 
 
-@pytest.mark.parametrize("formulation", ["occupancy", "aggregated", "value", "pulp"])
+@pytest.mark.parametrize("formulation", ["occupancy", "aggregated", "value", "phases", "pulp"])
 @pytest.mark.parametrize("suffix", [".lp", ".mps"])
 def test_an_exported_model_has_names_and_the_same_optimum(
     formulation: str, suffix: str, domain: StationaryPolicies, tmp_path: Path
@@ -205,6 +209,7 @@ NAMED_ROWS = {
     "occupancy": {"balance[3,2]", "only_chosen[5,2,1]", "one_action[0]"},
     "aggregated": {"balance[3,2]", "only_chosen[2,1]", "one_action[0]"},
     "value": {"at_least[5,2,1]", "one_action[0]"},
+    "phases": {"balance[3,2]", "begins[3,2]", "only_chosen[5,2,1]", "one_action[0]"},
     "pulp": {"balance[3,2]", "only_chosen[5,2,1]", "one_action[0]"},
 }
 

@@ -7,6 +7,7 @@ from amdp import Kernel, StationaryPolicies, Status, bind, oracle
 from amdp.arrays import Floats
 from amdp.kernels.search.state import Problem
 from amdp.oracles.stationary import mixed_search
+from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
 from amdp.oracles.stationary.chains import Chains
 from amdp.oracles.stationary.formulations import LEAST_CHANCE, Rounded
 from amdp.oracles.stationary.mixed_search import Answer, Examination
@@ -95,6 +96,21 @@ def test_a_bound_that_is_not_confirmed_does_not_count(monkeypatch: pytest.Monkey
     found = Examination(chains).judged(claim, problem, SearchClock(np.inf, None), "CBC")
     assert markov <= found.bound < best
     assert found.note == "the bound of CBC was not confirmed in 0 nodes"
+
+
+def test_whether_a_policy_costs_less_than_a_target_is_decided_without_the_optimum() -> None:
+    domain, cost = world("grid", "adversarial", (100, 7, 3), np.random.default_rng(9))
+    search = TreeSearch(Chains.of(domain), BranchAndBound(starts=1), lanes=1)
+    problem, clock = Chains.of(domain).pose(cost), SearchClock(np.inf, None)
+    whole = search.solve([problem], clock)[0]
+    best = plain_optimum(domain, cost)
+    assert whole.bound == pytest.approx(best, abs=1e-9)
+    target = 0.8 * best
+    none = search.undercut(problem, target, clock)
+    assert target <= none.bound <= best
+    assert none.nodes < whole.nodes
+    some = search.undercut(problem, best + 1e-6, clock)
+    assert Chains.of(domain).value(problem, some.policy) == pytest.approx(best, abs=1e-9)
 
 
 @pytest.mark.parametrize("name", ["milp", "milp-pulp"])
