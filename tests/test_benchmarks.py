@@ -91,17 +91,14 @@ def test_the_json_form_is_plain_and_tells_the_machine(rows: list[Row]) -> None:
     }
 
 
-def test_the_command_prints_a_table_and_writes_the_rows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    file = tmp_path / "rows.json"
-    assert main(["oracles", "--quick", "--only", "visits", "--json", str(file)]) == 0
+def test_the_command_prints_a_table_writes_the_rows_and_puts_the_table_in_its_place_on_a_page(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, page = tmp_path / "rows.json", tmp_path / "speed.md"
+    page.write_text("before\n<!-- figures of oracles -->\nold\n<!-- end of figures -->\nafter\n")
+    assert main(["oracles", "--quick", "--only", "visits", "--json", str(file), "--page", str(page)]) == 0
     assert "greatest visits, one pair" in capsys.readouterr().out
     assert len(json.loads(file.read_text())["rows"]) == 4
-
-
-def test_a_table_is_put_in_its_place_on_a_page(tmp_path: Path) -> None:
-    page = tmp_path / "speed.md"
-    page.write_text("before\n<!-- figures of oracles -->\nold\n<!-- end of figures -->\nafter\n")
-    assert main(["oracles", "--quick", "--only", "visits", "--page", str(page)]) == 0
     written = page.read_text()
     assert written.startswith("before\n<!-- figures of oracles -->\n`python -m benchmarks oracles --only visits`")
     assert written.endswith("|\n<!-- end of figures -->\nafter\n")

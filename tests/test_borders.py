@@ -367,7 +367,7 @@ def test_a_name_shows_as_it_is(tmp_path: Path, name: str, domain: str) -> None:
     assert f"{name} by " in done.stdout
 
 
-@pytest.mark.parametrize("word", ["[/]", "\udc80", "\x1b[31m", "x" * 10**6, "..", "a/b", ""])
+@pytest.mark.parametrize("word", ["[/]", "\udc80", "\x1b[31m", "x" * 10**5, "..", "a/b", ""])
 @pytest.mark.parametrize(
     "arguments",
     [

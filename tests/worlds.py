@@ -218,6 +218,18 @@ def plain_values(domain: MarkovPolicies, cost: Floats, actions: NDArray[np.integ
     return values[:-1]
 
 
+def plain_best(domain: MarkovPolicies, cost: Floats) -> Actions:
+    """The actions `[h, s]` of the best policy by the same recursion, the first of those that cost the least."""
+    steps, states, n_actions = domain.shape
+    later = np.vstack([plain_values(domain, cost)[1:], np.zeros(states)])
+    best = np.empty((steps, states), np.int32)
+    for h, s in product(range(steps), range(states)):
+        best[h, s] = np.argmin(
+            [cost[h, s, a] + _plain_expectation(domain, h, s, a, later[h]) for a in range(n_actions)]
+        )
+    return best
+
+
 def _plain_expectation(domain: MarkovPolicies, h: int, s: int, a: int, later: Floats) -> float:
     dynamics = domain.dynamics
     if h == domain.shape[0] - 1:

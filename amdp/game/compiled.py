@@ -136,7 +136,7 @@ def _block(
     arena = kernel.paths, begin, luck.random((b, len(tables[0]), 2))
     if arrivals is None:
         every = np.arange(b + 1)
-        return blocks.Block(*arena, np.ascontiguousarray(tables), 0 * every[:b], every, 0 * every[:b], every[:b])
+        return blocks.Block(*arena, _handed_over(tables), 0 * every[:b], every, 0 * every[:b], every[:b])
     starts = arrivals.starts[first : first + b + 1]
     rounds = arrivals.rounds[starts[0] : starts[-1]]
     which = rounds - first
@@ -144,7 +144,14 @@ def _block(
         tables = np.concatenate([tables, [game.table(int(k)) for k in rounds[which < 0]]])
         which = np.where(which < 0, b - 1 + np.cumsum(which < 0), which)
     slots = arrivals.slots[first : first + b]
-    return blocks.Block(*arena, np.ascontiguousarray(tables), slots, starts - starts[0], arrivals.slots[rounds], which)
+    return blocks.Block(*arena, _handed_over(tables), slots, starts - starts[0], arrivals.slots[rounds], which)
+
+
+def _handed_over(tables: Floats) -> Floats:
+    """Read-only in one piece, however they were put together: kernels are compiled for that alone."""
+    laid = np.ascontiguousarray(tables).view()
+    laid.flags.writeable = False
+    return laid
 
 
 def _parts(nanoseconds: Ints, seconds: float) -> Floats:

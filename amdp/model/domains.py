@@ -152,4 +152,5 @@ def _all_states(shape: Shape) -> ReachedStates:
 
 def _listed(reached: Bools) -> ReachedStates:
     steps, states = np.nonzero(reached)
-    return ReachedStates(np.searchsorted(steps, np.arange(len(reached) + 1)), states)
+    # Both arrays lie in one: the copy is in one piece, so that kernels are compiled for one layout alone.
+    return ReachedStates(np.searchsorted(steps, np.arange(len(reached) + 1)), states.copy())

@@ -1,6 +1,7 @@
 """Settings of learners by name: theory's values, the multiplier that scales the rate alone, values by hand."""
 
 from collections.abc import Iterable
+from functools import cache
 from math import inf, nan
 from typing import Any
 
@@ -17,16 +18,21 @@ from amdp.errors import AmdpError, InvalidInput
 from amdp.game.match import Match, enter
 
 UNKNOWN: tuple[dict[str, Any], ...] = ({}, {"unknown": True}, {"unknown": True, "radius": "l1"})
-GAMES = [amdp.Game("tiny", rounds=500, **known) for known in UNKNOWN] + [
-    amdp.Game(world, steps=500) for world in ("waiting-ring", "random-parked", "random-ergodic", "random-entered")
-]
+WORLDS = ("waiting-ring", "random-parked", "random-ergodic", "random-entered")
 NAMES = registry.names(GROUP)
 FIXED = [name for name in NAMES if "rate" in options.defaults(registry.find(GROUP, name))]
 
 
+@cache
+def games() -> list[amdp.Game]:
+    """Made when the first test asks: a game compiles kernels, which every process would do while it collects tests."""
+    episodic = [amdp.Game("tiny", rounds=500, **known) for known in UNKNOWN]
+    return episodic + [amdp.Game(world, steps=500) for world in WORLDS]
+
+
 def game_of(name: str) -> amdp.Game:
     """The first of the small games that the learner of that name plays."""
-    for game in GAMES:
+    for game in games():
         try:
             enter(game, name)
         except AmdpError:
@@ -151,7 +157,7 @@ def test_bad_values_are_refused_by_name(name: str, setting: str) -> None:
 
 
 def test_delta_moves_the_theory_of_rate_and_gamma() -> None:
-    bold, careful = (amdp.settings(GAMES[1], "uob-reps", delta=delta) for delta in (0.5, 0.001))
+    bold, careful = (amdp.settings(games()[1], "uob-reps", delta=delta) for delta in (0.5, 0.001))
     assert bold["delta"] == 0.5
     assert bold["rate"] == bold["gamma"] < careful["rate"] == careful["gamma"]
 
@@ -164,9 +170,9 @@ def test_settings_of_a_task_are_those_of_its_game() -> None:
 
 def test_a_setting_that_would_do_nothing_is_refused() -> None:
     with pytest.raises(InvalidInput, match="window = 3"):
-        enter(GAMES[3], "ftpl-infinite", exact=True, window=3)
+        enter(games()[3], "ftpl-infinite", exact=True, window=3)
     with pytest.raises(InvalidInput, match="first = 2"):
-        enter(GAMES[0], "soft-leader", rate="theory", first=2.0)
+        enter(games()[0], "soft-leader", rate="theory", first=2.0)
 
 
 def test_a_bonus_may_have_another_size() -> None:

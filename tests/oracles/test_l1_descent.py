@@ -172,7 +172,7 @@ def best_found(domain: MarkovPolicies, point: Floats) -> Projection:
 @pytest.mark.parametrize("scale", [1.0, 100.0, 1e3, 1e4])
 def test_no_bound_lies_above_a_measure(scale: float) -> None:
     """Whatever is found, proved or not, is no nearer than its bound, and a wrong answer is not called optimal."""
-    for seed in range(5):
+    for seed in range(2):
         domain = ball_of(seed, 0.6)
         point = scale * np.random.default_rng(seed).normal(size=(*SHAPE, SHAPE[1]))
         point -= point.max()

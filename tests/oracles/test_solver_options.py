@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pulp
 import pytest
-from worlds import random_kernel
+from worlds import plain_best, random_kernel
 
 from amdp import InvalidInput, MarkovPolicies, StationaryPolicies, Status, Unsolved, bind, oracle, plan
 from amdp.oracles import pulp_solvers
@@ -22,7 +22,7 @@ from benchmarks.stationary_worlds import world
 
 DOMAIN = MarkovPolicies(random_kernel("dense", (4, 3, 2), np.random.default_rng(1)))
 COST = np.random.default_rng(2).normal(size=(4, 3, 2))
-BEST = plan("dp", DOMAIN, COST)
+BEST = plain_best(DOMAIN, COST)
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +45,14 @@ def stationary() -> tuple[StationaryPolicies, np.ndarray]:
 def test_solvers_with_options_find_the_same_policy(name: str, settings: dict[str, object]) -> None:
     found = plan(oracle(name, **settings), DOMAIN, COST)
     assert found.status is Status.OPTIMAL
-    assert (found.actions == BEST.actions).all()
+    assert (found.actions == BEST).all()
 
 
 @pytest.mark.parametrize("name", ["lp", "pulp", "cvxpy"])
 def test_an_option_reaches_the_solver(name: str) -> None:
     stopped = oracle(name, options={"simplex_iteration_limit": 0, "presolve": "off", "solver": "simplex"})
     shortsighted = COST.argmin(axis=-1)
-    assert (shortsighted != BEST.actions).any(), "a solver that does nothing would be right"
+    assert (shortsighted != BEST).any(), "a solver that does nothing would be right"
     try:
         found = plan(stopped, DOMAIN, COST)
     except Unsolved:
@@ -115,7 +115,7 @@ def cbc_on_the_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
 def test_any_solver_that_pulp_finds_can_be_named(stationary: tuple[StationaryPolicies, np.ndarray]) -> None:
     found = plan(oracle("pulp", solver="COIN_CMD", options={"presolve": False}), DOMAIN, COST)
     assert found.status is Status.OPTIMAL
-    assert (found.actions == BEST.actions).all()
+    assert (found.actions == BEST).all()
     mixed = plan(oracle("milp-pulp", solver="coin"), *stationary)
     assert mixed.objective == pytest.approx(plan("enumeration", *stationary).objective, abs=1e-9)
     with pytest.raises(InvalidInput, match=r"options\.magic = 1; COIN_CMD of PuLP does not take it; .*it takes: mip"):

@@ -84,7 +84,7 @@ def some_segment(distribution: FewPolicies) -> Segment:
         visits = [distribution.visits(_constant(shape[0], s, a))[h] for s, a in all_pairs.T]
         chosen.append(all_pairs[:, int(np.argmin(np.where(np.array(visits) > 0.05, visits, 2.0)))])
     states, actions = np.array(chosen).T
-    return Segment(states, actions)
+    return Segment(states.copy(), actions.copy())  # in one piece, as a walk leaves them: one form of each kernel
 
 
 def _constant(steps: int, s: int, a: int) -> Segment:

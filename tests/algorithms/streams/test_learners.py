@@ -81,7 +81,7 @@ def run(name: str, entry: PolicySwitching, seed: int = 1) -> tuple[ArenaGame, li
 
 def regret_a_step(name: str, steps: int) -> float:
     found = []
-    for seed in range(4):
+    for seed in range(2):
         game, rounds = run(name, PolicySwitching(instances.waiting_ring(steps, 3).kernel), seed)
         found.append(measure(game, rounds, TryAll(), [game.rounds]).low[-1] / steps)
     return float(np.mean(found))
