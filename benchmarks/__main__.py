@@ -67,7 +67,7 @@ def _suite(name: str) -> ModuleType:
 
 
 def usual(module: ModuleType) -> list[str]:
-    """The cases of a suite but those that take so long that they are run only by name."""
+    """The cases of a suite but those that take long and have figures on other pages: these are run by name only."""
     return [name for name in module.CASES if name not in getattr(module, "BY_NAME_ONLY", ())]
 
 

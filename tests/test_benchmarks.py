@@ -150,7 +150,7 @@ def test_wrong_words_are_refused_before_anything_runs(
     assert said in capsys.readouterr().err
 
 
-def test_cases_that_take_most_of_an_hour_run_by_name_only() -> None:
+def test_cases_that_take_long_run_by_name_only() -> None:
     assert "frontier" in stationary.CASES
     assert "frontier" not in usual(stationary)
     assert usual(oracles) == list(CASES)

@@ -160,6 +160,7 @@ CASES: dict[str, Callable[[Effort], Rows]] = {
     "episodes-in-blocks": episodes.in_blocks,
     "episodes-unknown": episodes.unknown,
 }
+BY_NAME_ONLY = ("episodes", "episodes-in-blocks", "episodes-unknown")  # minutes; their page is docs/ftpl-or-omd.md
 
 _PEAK = """
 import pathlib
