@@ -34,8 +34,7 @@ Rows = Iterator[Row]
 
 SEED = 20_265
 INSTANCES = 11  # a row; with `--quick` two
-HARD_INSTANCES = 3  # a row of the frontier, and of plain trees
-SOLVER_INSTANCES = 5  # a row against HiGHS, which takes seconds for each form
+HARD_INSTANCES = 3  # a row of the frontier, or against peers that take seconds
 MEASURED = ("noise", "ftpl", "adversarial")  # kinds of losses
 PATIENCE = 5.0  # seconds that HiGHS may take
 PLAIN = np.zeros(1)  # the only scale of averaging: none
@@ -55,7 +54,7 @@ def milp(effort: Effort) -> Rows:
     patience = PATIENCE if effort.seconds else 1.0
     for family, losses, shape in cases:
         ratios, ours, theirs, unsolved = [], [], [], 0
-        for domain, cost in islice(_instances(family, losses, shape, effort), SOLVER_INSTANCES):
+        for domain, cost in islice(_instances(family, losses, shape, effort), HARD_INSTANCES):
             mine, plan = _timed("auto", domain, cost, repeats=20)
             solved = [_timed(amdp.oracle("milp", formulation=form, seconds=patience), domain, cost) for form in forms]
             seconds = [taken for taken, found in solved if found.status is Status.OPTIMAL]
@@ -231,7 +230,7 @@ CASES = {
     "frontier": frontier,
     "ftpl-run": ftpl_run,
 }
-BY_NAME_ONLY = ("frontier",)  # up to a minute an instance, most of an hour in all
+BY_NAME_ONLY = ("frontier",)  # up to a minute an instance, more than half an hour in all
 
 
 def _proofs(
