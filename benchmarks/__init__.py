@@ -1,1 +1,1 @@
-"""Side-by-side runs against peers: `python -m benchmarks oracles`."""
+"""Side-by-side runs against peers: `python -m benchmarks all`."""

@@ -4,55 +4,71 @@ import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from pkgutil import iter_modules
+from time import perf_counter
+from types import ModuleType
 
 from rich.console import Console
 
+from amdp.text import suggestion
 from benchmarks import suites
-from benchmarks.page import require_places, with_figures
+from benchmarks.page import README, SPEED, require_places, with_chosen, with_figures
 from benchmarks.results import Fuzz, Row, as_json, show
 from benchmarks.timing import Effort, one_thread
 
 Cases = dict[str, Callable[[Effort], Iterator[Row]]]
 WIDTH = 190
 ALL = "all"
+PEERS = {"quantecon": "quantecon", "mdptoolbox": "pymdptoolbox", "cvxpy": "cvxpy", "pulp": "pulp"}  # and their packages
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a suite, or all, print the tables, and write them if asked; 1 if an answer was wrong."""
-    asked = _parse(arguments)
+    """Run a suite, or all, print the tables, and write them; 1 if an answer was wrong."""
     one_thread()
-    if asked.suite == ALL and (asked.only or asked.json):
-        raise SystemExit("--only and --json are for one suite")
+    asked = _parse(arguments)
     names = _names() if asked.suite == ALL else [asked.suite]
-    if asked.page:
-        require_places(asked.page.read_text(encoding="utf-8"), names)
     wrong = [_is_wrong(suite, asked) for suite in names]
     return int(any(wrong))
 
 
 def _is_wrong(suite: str, asked: Namespace) -> bool:
     """Run one suite; whether an answer was wrong."""
-    cases: Cases = import_module(f"{suites.__name__}.{suite}").CASES
-    unknown = set(asked.only) - set(cases)
-    if unknown:
-        raise SystemExit(f"no case {', '.join(sorted(unknown))} in {suite}; cases: {', '.join(cases)}")
+    module = _suite(suite)
     effort = Effort.quick() if asked.quick else Effort.full()
-    rows = run(cases, asked.only or list(cases), effort)
-    title = f"amdp {suite}"
+    began = perf_counter()
+    rows = run(module.CASES, asked.only or usual(module), effort)
+    seconds = perf_counter() - began
+    title = f"amdp {suite}, {seconds:.0f} s"
     show(f"{title}: a quick look, not figures" if asked.quick else title, rows, _console())
     if asked.json:
         asked.json.write_text(json.dumps(as_json(suite, rows), indent=1) + "\n")
     if asked.page:
         command = f"python -m benchmarks {suite}" + (f" --only {' '.join(asked.only)}" if asked.only else "")
-        page = with_figures(asked.page.read_text(encoding="utf-8"), suite, rows, command)
-        asked.page.write_text(page, encoding="utf-8")
+        _write(asked.page, suite, rows, command, seconds)
     return any(isinstance(row, Fuzz) and not row.met for row in rows)
+
+
+def _write(page: Path, suite: str, rows: Sequence[Row], command: str, seconds: float) -> None:
+    """Put a table in its place; the README follows the page of speeds."""
+    text = with_figures(page.read_text(encoding="utf-8"), suite, rows, command, seconds)
+    page.write_text(text, encoding="utf-8")
+    if page.resolve() == SPEED:
+        README.write_text(with_chosen(README.read_text(encoding="utf-8"), text), encoding="utf-8")
 
 
 def _names() -> list[str]:
     return sorted(found.name for found in iter_modules(suites.__path__))
+
+
+def _suite(name: str) -> ModuleType:
+    return import_module(f"{suites.__name__}.{name}")
+
+
+def usual(module: ModuleType) -> list[str]:
+    """The cases of a suite but those that take long and have figures on other pages: these are run by name only."""
+    return [name for name in module.CASES if name not in getattr(module, "BY_NAME_ONLY", ())]
 
 
 def run(cases: Cases, names: Sequence[str], effort: Effort) -> list[Row]:
@@ -72,13 +88,65 @@ def _console() -> Console:
 
 
 def _parse(arguments: Sequence[str] | None) -> Namespace:
-    parser = ArgumentParser(prog="python -m benchmarks", description="amdp and its peers, timed side by side.")
-    parser.add_argument("suite", choices=[*_names(), ALL])
-    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="run these cases of the suite")
+    """The arguments; what is wrong with them is said before anything is measured."""
+    parser = _Parser(
+        prog="python -m benchmarks",
+        description="amdp and its peers, timed side by side. `all` also writes docs/speed.md and the README's table.",
+    )
+    parser.add_argument("suite", metavar="SUITE", help="a suite, or all")
+    parser.add_argument("--only", nargs="+", default=[], metavar="CASE", help="run these cases of the suite")
     parser.add_argument("--quick", action="store_true", help="few rounds: to see that everything runs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows and the machine's facts")
     parser.add_argument("--page", type=Path, metavar="FILE", help="put the tables in their places on this page")
-    return parser.parse_args(arguments)
+    asked = parser.parse_args(arguments)
+    if asked.suite not in (*_names(), ALL):
+        hint = suggestion(asked.suite, [*_names(), ALL])
+        parser.error(f"no suite {asked.suite!r}; {hint}".rstrip("; "))
+    if asked.suite == ALL:
+        _complete(asked, parser)
+    else:
+        _require_cases(asked, parser)
+    for file in (asked.json, asked.page):
+        if file and not file.parent.is_dir():
+            parser.error(f"{file}: there is no folder {file.parent}")
+    if asked.page:
+        if not asked.page.is_file():
+            parser.error(f"{asked.page}: there is no such page")
+        require_places(asked.page.read_text(encoding="utf-8"), _names() if asked.suite == ALL else [asked.suite])
+    return asked
+
+
+def _complete(asked: Namespace, parser: ArgumentParser) -> None:
+    """All suites need all peers, and a page for their figures."""
+    if asked.only or asked.json:
+        parser.error("--only and --json are for one suite")
+    missing = [package for module, package in PEERS.items() if find_spec(module) is None]
+    if missing:
+        parser.error(f"{', '.join(missing)} is not installed: pip install '.[bench]'")
+    if asked.page is None and not asked.quick:
+        asked.page = SPEED
+
+
+def _require_cases(asked: Namespace, parser: ArgumentParser) -> None:
+    cases = list(_suite(asked.suite).CASES)
+    for name in asked.only:
+        if name not in cases:
+            parser.error(f"no case {name} in {asked.suite}; cases: {', '.join(cases)}")
+
+
+class _Parser(ArgumentParser):
+    """Its help lists all suites, which are imported for that alone."""
+
+    def format_help(self) -> str:
+        return "\n".join([super().format_help(), "suites and their cases:", *map(_described, _names()), ""])
+
+
+def _described(name: str) -> str:
+    """What a suite is about, and its cases."""
+    module = _suite(name)
+    apart = [f"{case} (by name only)" for case in getattr(module, "BY_NAME_ONLY", ())]
+    about = (module.__doc__ or "").split("\n")[0]
+    return f"  {name}: {about}\n    {', '.join([*usual(module), *apart])}"
 
 
 if __name__ == "__main__":

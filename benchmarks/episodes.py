@@ -42,6 +42,7 @@ DENSE = (5, 10, 20, 40, 80, 200)
 SPARSE = (1_000, 5_000)
 BOXES = (5, 10, 20, 40)
 NARROW = 0.05  # of the published radius
+LONG_BLOCKS = 80  # states from which on a block lasts long enough to be timed once
 PATIENCE = 1_000  # states above which independent trials are left out: tens of seconds an episode
 
 Make = Callable[[MarkovPolicies], Learner[Any]]
@@ -86,7 +87,8 @@ def _in_a_block(kernel: Kernel, name: str, effort: Effort) -> float:
     match = enter(Game(Instance("dense", kernel, np.zeros(kernel.shape)), "uniform", ROUNDS), name)
     blocks = match.blocks(SEED)
     times = []
-    for block in islice(blocks, 1, 4 if effort.seconds else 2):
+    count = 3 if effort.seconds and kernel.shape[1] < LONG_BLOCKS else 1
+    for block in islice(blocks, 1, 1 + count):
         assert isinstance(block, CompiledBlock)
         times.append(float(block.result.played.spent[:ARENA].sum()) * 1e-9 / len(block))
     return min(times)

@@ -139,12 +139,12 @@ _COLUMNS = (
     ("ratio", "right"),
     ("middle half", "right"),
     ("goal", "left"),
-    ("met", "left"),
+    ("outcome", "left"),
     ("note", "left"),
 )
 _WORDS = {"theirs / ours": "faster", "ours / theirs": "as much"}
-_WHETHER_MET = {True: "yes", False: "no", None: ""}
-_COLORS = {"yes": "[green]yes[/]", "no": "[red]no[/]"}
+_OUTCOMES = {True: "met", False: "missed", None: ""}
+_COLORS = {"met": "[green]met[/]", "missed": "[red]missed[/]"}
 
 
 def plain_headings() -> list[str]:
@@ -163,7 +163,7 @@ def cells(row: Row) -> list[str]:
         "" if row.ratio is None else f"{row.ratio:.3g}x {_WORDS[row.ratio_of]}",
         "" if row.spread is None else "{:.3g}-{:.3g}".format(*row.spread),
         str(row.goal or ""),
-        _WHETHER_MET[row.met],
+        _OUTCOMES[row.met],
         row.note,
     ]
 

@@ -4,12 +4,16 @@ import json
 from functools import partial
 from math import isclose
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
-from benchmarks.__main__ import main, run
+from benchmarks import suites
+from benchmarks.__main__ import main, run, usual
+from benchmarks.page import README, SPEED, require_places, with_chosen
 from benchmarks.processes import run_fresh
 from benchmarks.results import Goal, Row, as_json, as_long, at_least, at_most, faster
+from benchmarks.suites import oracles, stationary
 from benchmarks.suites.oracles import CASES
 from benchmarks.timing import Effort, Times, side_by_side
 
@@ -108,9 +112,45 @@ def test_the_command_prints_a_table_writes_the_rows_and_puts_the_table_in_its_pl
         main(["ftpl", "--page", str(page)])
 
 
-def test_an_unknown_case_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(SystemExit, match=r"no case speed in oracles; cases: .*hot-lp"):
-        main(["oracles", "--only", "speed"])
+def test_the_page_of_speeds_has_a_place_for_every_suite() -> None:
+    page = SPEED.read_text(encoding="utf-8")
+    require_places(page, [found.name for found in iter_modules(suites.__path__)])
+    with pytest.raises(SystemExit, match="no place for these figures: write <!-- figures of swimming -->"):
+        require_places(page, ["oracles", "swimming"])
+
+
+def test_the_readme_shows_rows_of_the_page_of_speeds() -> None:
+    page, readme = (file.read_text(encoding="utf-8") for file in (SPEED, README))
+    assert with_chosen(readme, page) == readme
+    shown = [line for line in readme.splitlines() if line.startswith("| newton, box |")]
+    assert shown
+    ratio = shown[0].split(" | ")[-1].strip(" |")
+    assert ratio.endswith("x faster")
+    assert shown[0] not in with_chosen(readme, page.replace(ratio, "0x faster"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["oracles", "--only", "speed"], "no case speed in oracles; cases: batched, single, sparse, hot-lp"),
+        (["orcales"], "no suite 'orcales'; did you mean 'oracles'?"),
+        (["oracles", "--page", "nowhere.md"], "nowhere.md: there is no such page"),
+        (["oracles", "--json", "nowhere/rows.json"], "there is no folder nowhere"),
+        (["all", "--only", "dp"], "--only and --json are for one suite"),
+    ],
+)
+def test_wrong_words_are_refused_before_anything_runs(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(words)
+    assert said in capsys.readouterr().err
+
+
+def test_cases_that_take_long_run_by_name_only() -> None:
+    assert "frontier" in stationary.CASES
+    assert "frontier" not in usual(stationary)
+    assert usual(oracles) == list(CASES)
 
 
 def test_a_fresh_process_reports_its_seconds_and_its_output() -> None:

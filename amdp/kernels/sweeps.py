@@ -122,7 +122,7 @@ def spend(lower, width, budget, order, values, out):
 
     All rows of a block advance together, so that the loop over rows vectorizes; a block ends with its budgets.
     """
-    multiply(values, lower, out)
+    _expect_one(values, lower, out)
     left = np.empty(BOX_ROWS)
     for low in range(0, out.size, BOX_ROWS):
         count = min(BOX_ROWS, out.size - low)
@@ -326,6 +326,21 @@ def _one_by_one(rows, costs, by_step, actions, values):
                 expect(rows, h, values[h + 1, i], order, later)
             now = (costs[h, i] if by_step else costs[i, h]).reshape(-1)
             _choose(later, now, values[h, i], actions[h, i], n_actions)
+
+
+@_entry
+def holds(actions, mass, least):
+    """Whether the actions `[h, s]` are the first heaviest wherever one of `mass` `[h, s, a]` is above `least`."""
+    steps, states, n_actions = mass.shape
+    for h in range(steps):
+        for s in range(states):
+            heaviest = 0
+            for a in range(1, n_actions):
+                if mass[h, s, a] > mass[h, s, heaviest]:
+                    heaviest = a
+            if mass[h, s, heaviest] > least and actions[h, s] != heaviest:
+                return False
+    return True
 
 
 @_entry

@@ -12,13 +12,15 @@ mass is, and the multipliers of the solver prove it: see `amdp.oracles.budgets`.
 solvers may return different policies of the same cost.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
+from amdp import kernels
 from amdp.arrays import Actions, Costs, Floats, require_whole
 from amdp.errors import InvalidInput
 from amdp.model.budgets import KEPT
@@ -97,17 +99,19 @@ class SolverPlanner(Planner):
         with log_on_stderr(self.log):
             solved = [self._solved(checked[i : i + 1]) for i in range(len(checked))]
         answers = [each.answer for each in solved]
-        report = _report(self.name, self.solver, answers, sum(each.rebuilds for each in solved), began)
-        report = report._replace(improved=sum(each.improved for each in solved))
-        failed = np.array([answer.mass is None for answer in answers])
+        rebuilds, improved = sum(each.rebuilds for each in solved), sum(each.improved for each in solved)
+        report = _report(self.name, self.solver, answers, rebuilds, began, improved)
         statuses = [Status.FAILED if answer.mass is None else answer.status for answer in answers]
-        to_go = np.concatenate([each.sweep.values for each in solved])
-        objective = to_go[:, 0, self.domain.initial]
-        bound = objective + np.concatenate([each.sweep.shortfall for each in solved])
+        actions, to_go, shortfall = (_joined(parts) for parts in zip(*(each.sweep for each in solved), strict=True))
+        objective = to_go[:, 0, self.domain.initial].copy()
+        bound = objective + shortfall
+        if Status.FAILED in statuses:
+            failed = np.array([status is Status.FAILED for status in statuses])
+            objective[failed], bound[failed] = np.inf, -np.inf
         return Plans(
-            np.concatenate([each.sweep.actions for each in solved]),
-            np.where(failed, np.inf, objective),
-            np.where(failed, -np.inf, bound),
+            actions,
+            objective,
+            bound,
             worst(statuses),
             to_go,
             report,
@@ -135,12 +139,10 @@ class SolverPlanner(Planner):
             if rebuilds:
                 self.solver.restart()
             answer = _plausible(self.solver.solve(scaled))
-            wanted = visited_actions(answer.mass, cost.shape)
-            is_best = answer.mass is not None and bool(((wanted == best.actions) | (wanted < 0)).all())
-            if answer.status is Status.OPTIMAL and is_best:
+            if answer.status is Status.OPTIMAL and _is_policy(best.actions[0], answer.mass):
                 return _Solved(best, answer, rebuilds)  # the policy of backward induction: no sweep is needed to judge
             size = float(size_of(self.domain, best.actions, least, cost)[0])
-            own = settle(self.domain, cost, wanted, TIE_TOLERANCE * size)
+            own = settle(self.domain, cost, visited_actions(answer.mass, cost.shape), TIE_TOLERANCE * size)
             if answer.status is Status.FEASIBLE:
                 return _Solved(own, answer, rebuilds)
             if answer.mass is not None and own.values[0, 0, self.domain.initial] - least[0] <= self.gap * size:
@@ -231,7 +233,12 @@ def planned(
     )
 
 
-def _report(name: str, solver: Solver, answers: list[Answer], rebuilds: int, began: float) -> Report:
+def _joined(parts: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Arrays along their first axis; a single one, which is what games ask for, as it is."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def _report(name: str, solver: Solver, answers: list[Answer], rebuilds: int, began: float, improved: int = 0) -> Report:
     return Report(
         name,
         perf_counter() - began,
@@ -239,6 +246,7 @@ def _report(name: str, solver: Solver, answers: list[Answer], rebuilds: int, beg
         rebuilds=rebuilds,
         solver=solver.name,
         note="; ".join(sorted({answer.note for answer in answers if answer.note})),
+        improved=improved,
     )
 
 
@@ -246,7 +254,7 @@ def _plausible(answer: Answer) -> Answer:
     """The answer, without its mass if that is no occupancy: stopped solvers may leave zeros."""
     if answer.mass is None:
         return answer
-    is_occupancy = np.abs(answer.mass.sum(axis=(1, 2)) - 1.0).max() <= LOST_MASS
+    is_occupancy = np.abs(answer.mass.reshape(len(answer.mass), -1).sum(axis=1) - 1.0).max() <= LOST_MASS
     return answer if is_occupancy and answer.status is not Status.FAILED else replace(answer, mass=None)
 
 
@@ -264,6 +272,11 @@ def require_limits(settings: object) -> None:
             require_whole(name, value)
         if not isinstance(value, int | float) or not value >= _LEAST[name]:
             raise InvalidInput(f"{value!r}; it must be at least {_LEAST[name]}{' bytes' * (name == 'table')}", name)
+
+
+def _is_policy(actions: NDArray[np.int32], mass: Floats | None) -> bool:
+    """Whether the actions `[h, s]` are those that a mass visits."""
+    return mass is not None and bool(kernels.sweeps.holds(actions, np.ascontiguousarray(mass), VISITED_CHANCE))
 
 
 def visited_actions(mass: Floats | None, shape: tuple[int, ...]) -> Actions:

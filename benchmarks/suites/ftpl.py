@@ -40,7 +40,7 @@ SMALL: Shape = (10, 10, 4)  # steps, states, actions
 ROUNDS = 10_000  # what the learners are tuned for
 WARM_UP = 300  # rounds played before the clock runs: estimates as large as in mid-game
 WEIGHED_STATES = (5, 10, 20, 40, 80)  # with the steps and actions of `SMALL`
-WEIGHED = (3, 12, 100)  # kernels, segments of each, repeats of each segment
+WEIGHED = (3, 6, 50)  # kernels, segments of each, repeats of each segment
 SPREAD_GOAL, SPREAD_GOAL_FROM = at_most(0.65), 10  # states
 
 
@@ -128,7 +128,7 @@ def growth(effort: Effort) -> Rows:
 
 def long_run(effort: Effort) -> Rows:
     """Bandit feedback, known transitions, one core: seconds and memory of a whole run."""
-    rounds = 100_000 if effort.seconds else 200
+    rounds = 10_000 if effort.seconds else 200
     rng = np.random.default_rng(SEED)
     kernel = worlds.kernel(SMALL, rng)
     game = ArenaGame(Episodic(kernel), losses.named("bernoulli", SMALL, rounds, SEED, rng.random(SMALL)))

@@ -160,6 +160,7 @@ CASES: dict[str, Callable[[Effort], Rows]] = {
     "episodes-in-blocks": episodes.in_blocks,
     "episodes-unknown": episodes.unknown,
 }
+BY_NAME_ONLY = ("episodes", "episodes-in-blocks", "episodes-unknown")  # minutes; their page is docs/ftpl-or-omd.md
 
 _PEAK = """
 import pathlib
@@ -185,7 +186,7 @@ print(before, resident("VmHWM"))
 def _against_cvxpy(name: str, domain: MarkovPolicies, goal: float, effort: Effort) -> Rows:
     """Every configuration once for its accuracy; then the best of them, and the quickest of all, against Newton."""
     projector, points = amdp.bind_projection("newton", domain), _points(domain, 6)
-    tried = [way for way in WAYS if way.solver != "SCS" or domain.shape[1] <= 10] if effort.seconds else WAYS[:1]
+    tried = [way for way in WAYS if _is_worth_a_try(way, domain)] if effort.seconds else WAYS[:1]
     bound = {way: way.bind(domain) for way in tried}
     exact, seconds = {}, {}
     for way, project in bound.items():
@@ -202,6 +203,12 @@ def _against_cvxpy(name: str, domain: MarkovPolicies, goal: float, effort: Effor
         role = "the quickest that is exact to 1e-8" if way is best and exact[way] else "the quickest, less exact"
         promised = at_least(goal) if way is best else None
         yield faster(name, _sizes(domain.shape), times, "newton", str(way), promised, f"{role}; {found}")
+
+
+def _is_worth_a_try(way: Configuration, domain: MarkovPolicies) -> bool:
+    """With many states SCS takes seconds, and to write a problem over a box takes longer than to solve it."""
+    writes_flows = way.anew and isinstance(domain.dynamics, amdp.BernsteinBox)
+    return domain.shape[1] <= 10 or not (way.solver == "SCS" or writes_flows)
 
 
 def _points(domain: MarkovPolicies, count: int) -> list[Floats]:

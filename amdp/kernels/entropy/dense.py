@@ -1,7 +1,5 @@
 """The four operations of a projection over a kernel whose rows are stored in full, next state first."""
 
-import numpy as np
-
 from amdp.kernels.entropy.common import dot, inner
 
 
@@ -54,12 +52,15 @@ def assemble(rows, h, mass, root, later, scratch, block, couplings):
     states = root.size
     actions = mass.size // states
     for y in range(states):
+        if later[y] == 0.0:
+            couplings[y, :] = 0.0
+            continue
         for row in range(mass.size):
-            scratch[y, row] = chances[y, row] * later[y] * np.sqrt(mass[row])
+            scratch[y, row] = chances[y, row] * later[y] * mass[row]
         for z in range(y + 1):
-            block[y, z] += dot(scratch, y, scratch, z, mass.size)
+            block[y, z] += later[z] * dot(scratch, y, chances, z, mass.size)
         for s in range(states):
             total = 0.0
             for row in range(s * actions, (s + 1) * actions):
-                total += chances[y, row] * mass[row]
-            couplings[y, s] = -total * root[s] * later[y]
+                total += scratch[y, row]
+            couplings[y, s] = -total * root[s]

@@ -72,9 +72,10 @@ def _log_leaving(prices, total, reached, h):
 def _softmax(phi, log_policy, first, last, reached):
     """Turn the costs `phi` of one state's actions into the chances of a policy; the logarithm of their total."""
     least = np.inf
-    for row in range(first, last):
-        least = min(least, phi[row])
-    if not reached or least == np.inf:
+    if reached:
+        for row in range(first, last):
+            least = min(least, phi[row])
+    if least == np.inf:
         for row in range(first, last):
             phi[row] = 0.0
             log_policy[row] = -np.inf
@@ -112,7 +113,7 @@ def _walk(rows, initial, reached, now):
     for h in range(steps):
         for s in range(states):
             chance = now.chance[h, s]
-            now.log_chance[h, s] = np.log(chance)
+            now.log_chance[h, s] = -np.inf if chance == 0.0 else np.log(chance)
             safe = safe and (chance > TINY or not reached[h, s])
             for row in range(s * actions, (s + 1) * actions):
                 now.mass[h, row] = chance * now.policy[h, row]
