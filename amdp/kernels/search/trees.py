@@ -8,8 +8,9 @@ import numpy as np
 
 from amdp.kernels.compiling import ANY_ORDER, entry, inner
 from amdp.kernels.search import state
-from amdp.kernels.search.bounds import bound, list_pairs, mix
+from amdp.kernels.search.bounds import bound, list_pairs
 from amdp.kernels.search.chains import copy, reached, width
+from amdp.kernels.search.couplings import mix
 from amdp.kernels.search.lanes import cheapest_lane
 
 CHEAP_BOUND = 0.02  # a bound that takes less of the work of trying all policies of a node is always computed

@@ -80,7 +80,7 @@ class Mixing(NamedTuple):
         loosened = np.zeros(states * actions)
         floors = Floors(np.zeros((min(steps, FLOOR_MOVES), states)), np.zeros(states))
         kernels.search.bounds.least_reach(chains.rows, node, count, chains.initial, floors, stop)
-        kernels.search.bounds.mix(chains.rows, chains.initial, node, count, moves, loosened, np.zeros(2), stop)
+        kernels.search.couplings.mix(chains.rows, chains.initial, node, count, moves, loosened, np.zeros(2), stop)
         return cls(moves, loosened, floors)
 
 
