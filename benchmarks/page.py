@@ -26,9 +26,9 @@ def _table(rows: Sequence[Row], command: str) -> list[str]:
     facts = machine()
     headings = plain_headings()
     judged = [row for row in rows if row.met is not None]
-    met = f"{sum(bool(row.met) for row in judged)} of {len(judged)} goals met"
+    met = f": {sum(bool(row.met) for row in judged)} of {len(judged)} goals met" if judged else ""
     return [
-        f"`{command}`, {facts['processor']}, one thread, Python {facts['python']}: {met}.",
+        f"`{command}`, {facts['processor']}, one thread unless said, Python {facts['python']}{met}.",
         "",
         "| " + " | ".join(headings) + " |",
         "|" + "---|" * len(headings),
