@@ -1,7 +1,7 @@
 """Several threads work on one tree, a few of its open nodes at a time; the answer is the same for any number of them.
 
 In each round the nodes of the least bounds are handed out, always as many, each with what is known by then, and worked
-on as trees of their own, up to a number of nodes. All are done before the next round begins, and they are taken back in
+on as trees of their own. All are done before the next round begins, and they are taken back in
 the order in which they were handed out. So the number of threads decides who does what, and nothing else.
 """
 
@@ -16,7 +16,7 @@ from amdp import kernels
 from amdp.kernels.search.state import NODES, OPEN, Known, Tree
 
 SHARES = 8  # open nodes that are handed out in a round
-SHARE_NODES = 8  # to which each of them may grow
+SHARE_NODES = 1  # to which each of them may grow: more of them would stray from the nodes of the least bounds
 ROUND_NODES = SHARES * SHARE_NODES
 LONE_NODES = 64  # at the beginning, which are worked on in turn: small trees are done by then
 
