@@ -46,13 +46,18 @@ def _is_wrong(suite: str, asked: Namespace) -> bool:
         asked.json.write_text(json.dumps(as_json(suite, rows), indent=1) + "\n")
     if asked.page:
         command = f"python -m benchmarks {suite}" + (f" --only {' '.join(asked.only)}" if asked.only else "")
-        _write(asked.page, suite, rows, command, seconds)
+        _write(asked.page, _place(suite, asked), rows, command, seconds)
     return any(isinstance(row, Fuzz) and not row.met for row in rows)
 
 
-def _write(page: Path, suite: str, rows: Sequence[Row], command: str, seconds: float) -> None:
+def _place(suite: str, asked: Namespace) -> str:
+    """The name of the place of a table: cases that were asked for by name have a place of their own."""
+    return " ".join([suite, *asked.only])
+
+
+def _write(page: Path, place: str, rows: Sequence[Row], command: str, seconds: float) -> None:
     """Put a table in its place; the README follows the page of speeds."""
-    text = with_figures(page.read_text(encoding="utf-8"), suite, rows, command, seconds)
+    text = with_figures(page.read_text(encoding="utf-8"), place, rows, command, seconds)
     page.write_text(text, encoding="utf-8")
     if page.resolve() == SPEED:
         README.write_text(with_chosen(README.read_text(encoding="utf-8"), text), encoding="utf-8")
@@ -112,7 +117,8 @@ def _parse(arguments: Sequence[str] | None) -> Namespace:
     if asked.page:
         if not asked.page.is_file():
             parser.error(f"{asked.page}: there is no such page")
-        require_places(asked.page.read_text(encoding="utf-8"), _names() if asked.suite == ALL else [asked.suite])
+        places = _names() if asked.suite == ALL else [_place(asked.suite, asked)]
+        require_places(asked.page.read_text(encoding="utf-8"), places)
     return asked
 
 

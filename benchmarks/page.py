@@ -1,4 +1,4 @@
-"""Figures on a page: the table of each suite stands between two comments, and is written anew in place.
+"""Figures on a page: each table stands between two comments, and is written anew in place.
 
 The README shows some rows of the page of speeds: they are read off that page, so that both always agree.
 """
@@ -37,17 +37,17 @@ CHOSEN = (
 SHOWN_COLUMNS = ("what", "sizes", "against", "ratio")
 
 
-def require_places(page: str, suites: Sequence[str]) -> None:
-    """Refuse a page without a place for the figures of some suite, before an hour of measuring."""
-    for suite in suites:
-        begin = BEGIN.format(suite)
-        if _place(suite).search(page) is None:
+def require_places(page: str, names: Sequence[str]) -> None:
+    """Refuse a page without a place for the figures of some name, before an hour of measuring."""
+    for name in names:
+        begin = BEGIN.format(name)
+        if _place(name).search(page) is None:
             raise SystemExit(f"the page has no place for these figures: write {begin} and {END} where they belong")
 
 
-def with_figures(page: str, suite: str, rows: Sequence[Row], command: str, seconds: float) -> str:
-    """The page with the table of a suite put in its place."""
-    return _filled(page, suite, _table(rows, command, seconds))
+def with_figures(page: str, name: str, rows: Sequence[Row], command: str, seconds: float) -> str:
+    """The page with the table of a suite, or of some of its cases, put in its place."""
+    return _filled(page, name, _table(rows, command, seconds))
 
 
 def with_chosen(readme: str, page: str) -> str:
@@ -79,9 +79,9 @@ def _filled(page: str, name: str, lines: Sequence[str]) -> str:
 def _table(rows: Sequence[Row], command: str, seconds: float) -> list[str]:
     facts = machine()
     judged = [row for row in rows if row.met is not None]
-    met = f"{sum(bool(row.met) for row in judged)} of {len(judged)} goals met"
+    met = f": {sum(bool(row.met) for row in judged)} of {len(judged)} goals met" if judged else ""
     return [
-        f"`{command}`, {seconds:.0f} s, {facts['processor']}, one thread, Python {facts['python']}: {met}.",
+        f"`{command}`, {seconds:.0f} s, {facts['processor']}, one thread unless said, Python {facts['python']}{met}.",
         "",
         *_lines(plain_headings(), [cells(row) for row in rows]),
     ]

@@ -56,6 +56,14 @@ class Tree(NamedTuple):
     work: Floats  # [2]: IN_BOUNDS, IN_LANES
 
 
+class Known(NamedTuple):
+    """What a tree knew when parts of it were handed out, as its arrays of the same names say it."""
+
+    counts: NDArray[np.int64]  # [4]
+    tries: Floats  # [logarithm of the number of policies, 2]
+    work: Floats  # [2]
+
+
 class Node(NamedTuple):
     """The node of a tree that is worked on."""
 

@@ -8,8 +8,9 @@ import numpy as np
 
 from amdp.kernels.compiling import ANY_ORDER, entry, inner
 from amdp.kernels.search import state
-from amdp.kernels.search.bounds import bound, list_pairs, mix
+from amdp.kernels.search.bounds import bound, list_pairs
 from amdp.kernels.search.chains import copy, reached, width
+from amdp.kernels.search.couplings import mix
 from amdp.kernels.search.lanes import cheapest_lane
 
 CHEAP_BOUND = 0.02  # a bound that takes less of the work of trying all policies of a node is always computed
@@ -244,50 +245,77 @@ def _many_runs(runs):
 
 
 @_inner
-def _scales_to_try(tree, node, known, n_scales):
+def _least_scale(tree, node, n_scales):
+    """The number of the least scale of averaging that is tried at a node: 0, but for what takes too long."""
+    return 1 if node.marks[state.DEPTH] > 0 and n_scales > 1 and _many_runs(tree.runs) else 0
+
+
+@_inner
+def _first_scales(tree, node, known, n_scales):
     """The first and the last number of the scales of averaging that are tried at a node; no scale if they cross.
 
-    As long as no ancestor mixed, all; then neighbors of the last best one. If the node does not mix, nothing can be
-    averaged, and where plain backward induction takes long, the bound of the root stands.
+    As long as no ancestor mixed, all; then the last best one. If the node does not mix, nothing can be averaged, and
+    where plain backward induction takes long, the bound of the root stands.
     """
-    at, depth = node.marks[state.SCALE], node.marks[state.DEPTH]
-    plain = 1 if depth > 0 and n_scales > 1 and _many_runs(tree.runs) else 0
+    at, plain = node.marks[state.SCALE], _least_scale(tree, node, n_scales)
     if tree.mixing[known, state.DISTANCES, -2] >= 1.0:
         return plain, 0
     if at < 0:
         return plain, n_scales - 1
-    if depth <= 2 or tree.counts[state.NODES] % 4 == 0:
-        return max(plain, at - 1), min(n_scales - 1, at + 1)
-    return at, at
+    return max(plain, at), max(plain, at)
 
 
 @_inner
 def _best_bound(rows, problem, floors, tree, scales, node, count, known, precision):
     """The best bound over some scales of averaging, or minus infinity; `known` is the place of its mixing.
 
-    The node keeps the scale, and the terms and guesses of its bound.
+    From the scale of its parent a node goes on to smaller ones as long as bounds rise, otherwise, now and then, to
+    larger ones, until one closes it. It keeps the scale, and the terms and guesses of its bound.
     """
-    low, high = _scales_to_try(tree, node, known, scales.size)
+    low, high = _first_scales(tree, node, known, scales.size)
+    plain = _least_scale(tree, node, scales.size)
+    mixes = tree.mixing[known, state.DISTANCES, -2] < 1.0
+    goes_up = mixes and (node.marks[state.DEPTH] <= 2 or tree.counts[state.NODES] % 4 == 0)
     used = node.first[count]
     best = -np.inf
+    at = -1
     kept_terms = np.zeros(used)
     kept_guesses = np.empty(used)
     for p in range(used):
         kept_guesses[p] = tree.loosened[known, node.pairs[p]]
-    for k in range(low, high + 1):
+    k = low if low <= high else -1
+    while 0 <= k < scales.size:
         tree.counts[state.BOUNDS] += 1
         mixing = tree.mixing[known], tree.loosened[known]
         total = bound(rows, problem, floors, node, count, *mixing, tree.runs, scales[k], precision, tree.work)
         for i in range(count):
             total += _least(node.terms, node.first[i], node.first[i + 1])
-        if total > best:
+        rose = total > best
+        if rose:
             best = total
-            node.marks[state.SCALE] = k if high > 0 else -1
+            at = k
             copy(node.terms, kept_terms, used)
             copy(node.guesses, kept_guesses, used)
+        if best >= tree.best[state.VALUE] - problem.slack or problem.halt[0] != 0:
+            break
+        k = _next_scale(k, low, high, at, rose, plain, goes_up)
+    if best > -np.inf:
+        node.marks[state.SCALE] = at if mixes else -1
     copy(kept_terms, node.terms, used)
     copy(kept_guesses, node.guesses, used)
     return best
+
+
+@_inner
+def _next_scale(k, low, high, at, rose, plain, goes_up):
+    """The number of the scale that is tried after number `k`; `at` is that of the best so far. -1 for none."""
+    if low < high:
+        return k + 1 if k < high else -1
+    if k > low:
+        return k + 1 if rose else -1
+    if rose and k > plain:
+        return k - 1
+    return low + 1 if at == low and goes_up else -1
 
 
 @_inner

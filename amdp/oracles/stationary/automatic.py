@@ -36,10 +36,11 @@ class Automatic:
     nodes: float = inf
     gap: float = 1e-9
     few: int = 2_000
+    threads: int = 1  # where the method uses them; the answer does not depend on it
     requires: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
-        BranchAndBound(self.seconds, self.nodes, self.gap)
+        BranchAndBound(self.seconds, self.nodes, self.gap, threads=self.threads)
         Enumeration(self.few)
 
     def supports(self, domain: PlanningDomain) -> bool:
@@ -75,4 +76,5 @@ class Automatic:
             return build, ENUMERATION_GAP, f"chose enumeration: {closed} policies are distinct on reachable states"
         many = in_words(estimated_policies(chains))
         reason = f"chose branch-and-bound: {many} policies are distinct on reachable states, more than {self.few}"
-        return partial(TreeSearch, settings=BranchAndBound(*limits)), self.gap, reason
+        settings = BranchAndBound(*limits, threads=self.threads)
+        return partial(TreeSearch, settings=settings), self.gap, reason

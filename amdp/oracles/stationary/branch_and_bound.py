@@ -31,11 +31,12 @@ from amdp.oracles.stationary.chains import Chains, evaluation_error, is_stationa
 from amdp.oracles.stationary.local_search import descents
 from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.search import Search, SearchClock, SearchResult, next_portion
+from amdp.oracles.stationary.sharing import LONE_NODES, ROUND_NODES, Team
 
 # Scales of averaging. 0 averages nothing: plain backward induction.
 SCALES = np.array([0.0, 0.03, 0.1, 0.3, 1.0, 4.0, 16.0, 64.0, 256.0, 1024.0])
 FLOOR_MOVES = 64  # moves for which the least chance of each state is worked out step by step
-OPEN_NODES, OPEN_PAIRS = 4096, 2**24  # that are kept, best first; beyond, the search goes depth first
+OPEN_NODES, OPEN_PAIRS = 2**15, 2**24  # that are kept, best first; beyond, the search goes depth first
 SPARSE_SHARE = 1 / 3  # with a smaller share of successors, mixing is worked out anew at every node
 
 
@@ -47,6 +48,7 @@ class BranchAndBound:
     nodes: float = inf  # for each solve
     gap: float = 1e-9  # relative to steps times the largest cost: above it an answer is not called optimal
     starts: int = 20
+    threads: int = 1  # the answer does not depend on it
     requires: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -80,7 +82,7 @@ class Mixing(NamedTuple):
         loosened = np.zeros(states * actions)
         floors = Floors(np.zeros((min(steps, FLOOR_MOVES), states)), np.zeros(states))
         kernels.search.bounds.least_reach(chains.rows, node, count, chains.initial, floors, stop)
-        kernels.search.bounds.mix(chains.rows, chains.initial, node, count, moves, loosened, np.zeros(2), stop)
+        kernels.search.couplings.mix(chains.rows, chains.initial, node, count, moves, loosened, np.zeros(2), stop)
         return cls(moves, loosened, floors)
 
 
@@ -134,17 +136,26 @@ class TreeSearch(Search):
         _, states, actions = self._chains.shape
         rows = self._chains.rows
         couple = rows.chances.size <= SPARSE_SHARE * states * states * actions
+
+        def grow(part: Tree, nodes: int) -> None:
+            kernels.search.trees.grow(rows, problem, mixing.floors, part, self._scales, couple, nodes)
+
         portion = 4
-        while tree.counts[OPEN] > 0:
-            if clock.expired:
-                return f"stopped at {self._settings.seconds:g} seconds"
-            if tree.counts[NODES] >= self._settings.nodes:
-                return f"stopped at {self._settings.nodes:g} nodes"
-            portion = int(min(portion, self._settings.nodes - tree.counts[NODES]))
-            began = perf_counter()
-            kernels.search.trees.grow(rows, problem, mixing.floors, tree, self._scales, couple, portion)
-            portion = next_portion(portion, perf_counter() - began)
-            clock.report(problem, float(tree.best[VALUE]), proved(tree, problem), int(tree.counts[NODES]))
+        with Team(tree, self._settings.threads) as team:
+            while tree.counts[OPEN] > 0:
+                if clock.expired:
+                    return f"stopped at {self._settings.seconds:g} seconds"
+                left = self._settings.nodes - tree.counts[NODES]
+                if left <= 0:
+                    return f"stopped at {self._settings.nodes:g} nodes"
+                if team.can_share(left):
+                    team.work(grow)
+                else:
+                    began, young = perf_counter(), LONE_NODES - tree.counts[NODES]
+                    # Beyond its beginning a tree takes fixed portions, so that no clock decides when it is shared.
+                    grow(tree, int(min(left, min(portion, young) if young > 0 else ROUND_NODES)))
+                    portion = next_portion(portion, perf_counter() - began)
+                clock.report(problem, float(tree.best[VALUE]), proved(tree, problem), int(tree.counts[NODES]))
         return ""
 
 
@@ -155,10 +166,12 @@ def new_tree(chains: Chains, problem: Problem, incumbent: tuple[np.ndarray, floa
     kernels.search.bounds.find_runs(problem.costs, runs)
     room = 2 * states * actions + actions + 1 + min(OPEN_NODES, OPEN_PAIRS // (states * actions))
     policy, value = incumbent
+    allowed, bounds, marks = np.empty((room, states, actions), bool), np.empty(room), np.empty((room, 2), np.int64)
+    allowed[0], bounds[0], marks[0] = True, -inf, (0, -1)
     return Tree(
-        np.ones((room, states, actions), dtype=bool),
-        np.full(room, -inf),
-        np.repeat(np.array([[0, -1]]), room, axis=0),
+        allowed,
+        bounds,
+        marks,
         np.empty((2, 3, steps + 1)),
         np.zeros((2, states * actions)),
         runs,
