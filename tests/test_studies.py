@@ -12,6 +12,7 @@ from numpy.testing import assert_array_equal
 from amdp import instances
 from amdp.game import delays
 from benchmarks.studies import delay_rates, regret_rates, runs, unknown_transitions
+from benchmarks.studies.choosing import APART, Choice, choice, chosen
 from benchmarks.studies.curves import Curve, Point, Study, fitted, over_rounds, points
 from benchmarks.studies.runs import Result, Run, adversary, collected, executed
 
@@ -21,7 +22,21 @@ MAINS: dict[str, Callable[[Sequence[str]], None]] = {
     "delay-rates": delay_rates.main,
     "unknown-transitions": unknown_transitions.main,
 }
-STUDIES: tuple[Callable[[bool], Study], ...] = (regret_rates.study, delay_rates.study, unknown_transitions.study)
+STUDIES: tuple[Callable[[bool, Choice], Study], ...] = (
+    regret_rates.study,
+    delay_rates.study,
+    unknown_transitions.study,
+)
+
+
+def as_theory_says(run: Run) -> Run:
+    return run
+
+
+def reported() -> set[Run]:
+    """The runs of the full studies."""
+    panels = (panel for study in STUDIES for panel in study(False, as_theory_says).panels)
+    return {run for panel in panels for curve in panel.curves for run in curve.runs}
 
 
 @pytest.fixture
@@ -42,7 +57,13 @@ def test_a_run_can_be_repeated_and_its_seed_matters() -> None:
 
 
 def test_runs_that_differ_anywhere_have_files_of_their_own() -> None:
-    every = {run for study in STUDIES for panel in study(False).panels for curve in panel.curves for run in curve.runs}
+    every = {
+        run
+        for study in STUDIES
+        for panel in study(False, as_theory_says).panels
+        for curve in panel.curves
+        for run in curve.runs
+    }
     assert len({run.file for run in every}) == len(every)
 
 
@@ -125,6 +146,23 @@ def test_every_number_of_rounds_is_a_game_of_its_own() -> None:
     assert [(run.rounds, run.seed) for run in over_rounds(RUN, {5: 2, 9: 1})] == [(5, 0), (5, 1), (9, 0)]
 
 
+# --- choices --------------------------------------------------------------------------------------------------------
+
+
+def test_a_rate_is_chosen_by_its_regret_on_seeds_that_are_not_reported() -> None:
+    asked: list[Run] = []
+
+    def play(wanted: list[Run]) -> dict[Run, Result]:
+        asked.extend(wanted)
+        # The distance from 4, and noise that is the same for all: the seed.
+        return {one: Result(one, abs(one.multiplier - 4.0) + one.seed, 0, 1.0, 0.0) for one in wanted}
+
+    best = chosen(RUN, (1.0, 4.0, 16.0), range(APART, APART + 3), play)
+    assert best == RUN._replace(multiplier=4.0)
+    assert len(asked) == 9
+    assert max(run.seed for run in reported()) < APART <= min(run.seed for run in asked)
+
+
 # --- the whole ------------------------------------------------------------------------------------------------------
 
 
@@ -135,7 +173,8 @@ def test_the_quick_form_prints_every_curve_and_draws_into_its_folder(
 ) -> None:
     MAINS[name]([str(tmp_path), "--quick"])
     printed = capsys.readouterr().out
-    (study,) = (made(True) for made in STUDIES if made(True).name == name)
+    again = choice(tmp_path, quick=True)
+    (study,) = (one for made in STUDIES if (one := made(True, again)).name == name)
     curves: list[Curve] = [curve for panel in study.panels for curve in panel.curves]
     assert printed.count("exponent") == len(curves)
     for curve in curves:

@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 
+from benchmarks.studies.choosing import Choice, choice
 from benchmarks.studies.runs import Result, Run, collected
 
 FIGURES = Path(__file__).parents[2] / "docs" / "figures"
@@ -133,7 +134,7 @@ def run_study(study: Study, folder: Path, figure: Path) -> None:
     print(f"drawn: {figure.name}")
 
 
-def command(make: Callable[[bool], Study], about: str, arguments: Sequence[str] | None = None) -> None:
+def command(make: Callable[[bool, Choice], Study], about: str, arguments: Sequence[str] | None = None) -> None:
     """The command line of a study: a folder for its runs, and `--quick` for a small form drawn there too."""
     parser = ArgumentParser(description=about)
     parser.add_argument("folder", type=Path, help="where each run leaves a file; runs that have one are not repeated")
@@ -141,6 +142,6 @@ def command(make: Callable[[bool], Study], about: str, arguments: Sequence[str] 
         "--quick", action="store_true", help="seconds instead of minutes; the figure goes to the folder"
     )
     given = parser.parse_args(arguments)
-    study = make(given.quick)
+    study = make(given.quick, choice(given.folder, given.quick))
     place = given.folder if given.quick else FIGURES
     run_study(study, given.folder, place / f"{study.name}.svg")
