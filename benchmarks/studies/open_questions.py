@@ -26,6 +26,7 @@ from amdp.experiments.storage import Store
 from amdp.report.drawing import COLORS, MARKERS, STYLE, plain_logarithms
 from amdp.report.rates import fit_ladders
 from amdp.report.statistics import Estimate, MeanBand, sign_flips
+from benchmarks.studies.choosing import least, seeds_apart
 from benchmarks.studies.curves import FIGURES
 from benchmarks.studies.rivers import CURRENTS, EDGES, LEARNERS, Swim
 from benchmarks.studies.stability import NOISES, Stability, single_step_ratio
@@ -43,47 +44,60 @@ LATE = (  # world, losses, delay
 )
 STREAMS = ("ftpl-infinite", "hedge-infinite")
 PANELS = {
-    "more": "regret above that of the best Laplace",
+    "more": "regret above that of the chosen Laplace",
     "movement": "sum of |p_k - p_k+1|",
     "ratio": "stability / (squares / deviation)",
 }
 VISITS = (1.0, 0.1, 0.01)
 HARD = ("hidden-walk", "bernoulli")  # and the same means without the walk
 PROVED = {"ftpl-infinite": 5 / 6, "hedge-infinite": 2 / 3}  # for policies that are entered in every epoch
+STILL = ("still", "told the first kernel")  # in which river, and by whom, the rate of all swimmers is chosen
 SHORT = {"ftpl-infinite": "FTPL", "hedge-infinite": "Hedge", "ftpl-shared": "plain", "ftpl-delay-adapted": "adapted"}
 
 
 class Sizes(NamedTuple):
     """How much is played."""
 
+    tries: int  # seeds, apart from those that are reported, on which rates and noises are chosen
     episodes: int
     multipliers: tuple[float, ...]
-    seeds: int
+    late_seeds: int
     rungs: tuple[int, ...]
+    stream_seeds: int
     stability_rounds: int
     deviations: tuple[float, ...]
+    stability_seeds: int
     swims: int
+    swim_multipliers: tuple[float, ...]
     swim_seeds: int
 
 
 FULL = Sizes(
+    tries=8,
     episodes=2_000,
-    multipliers=(8.0, 32.0, 128.0, 512.0),
-    seeds=8,
-    rungs=(500, 1_000, 2_000, 4_000, 8_000),
+    multipliers=(8.0, 32.0, 128.0, 512.0, 2_048.0),
+    late_seeds=50,
+    rungs=(500, 1_000, 2_000, 4_000, 8_000, 16_000),
+    stream_seeds=16,
     stability_rounds=1_000,
     deviations=(0.01, 0.03, 0.1, 0.3, 1.0),
+    stability_seeds=20,
     swims=2_000,
-    swim_seeds=6,
+    swim_multipliers=(2.0, 8.0, 32.0, 128.0),
+    swim_seeds=20,
 )
 QUICK = Sizes(
+    tries=1,
     episodes=30,
     multipliers=(8.0, 32.0),
-    seeds=2,
+    late_seeds=2,
     rungs=(60, 120),
+    stream_seeds=2,
     stability_rounds=30,
     deviations=(0.1, 0.3),
+    stability_seeds=2,
     swims=32,
+    swim_multipliers=(8.0,),
     swim_seeds=2,
 )
 
@@ -99,11 +113,6 @@ def words(found: Estimate, digits: int = 1) -> str:
     return f"{value} [{low}, {high}]" if np.isfinite(found.low).all() else value
 
 
-def _least(tried: dict[float, Floats]) -> float:
-    """The setting of the least mean."""
-    return min(tried, key=lambda one: float(tried[one].mean()))
-
-
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table of the page."""
     for row in (heads, ["---"] * len(heads), *rows):
@@ -114,11 +123,11 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def delay_spec(sizes: Sizes) -> Spec:
-    """Both estimators at the same multiples of the theorem's rate, on the same seeds."""
+    """Both estimators at the same multiples of the theorem's rate, on the same seeds: those of the tries come last."""
     return Spec.from_dict(
         {
             "title": "delay-adapted estimates",
-            "seeds": sizes.seeds,
+            "seeds": [*range(sizes.late_seeds), *seeds_apart(sizes.tries)],
             "checkpoints": 2,
             "baseline": False,
             "learners": [
@@ -153,15 +162,17 @@ def delays(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
     spec = delay_spec(sizes)
     with Store(folder / "delays") as store:
         run(spec, store, ExternalExecutor(workers, WORKERS))
-        regrets = final_regrets(spec, store)
+        played = final_regrets(spec, store)
+    regrets, tries = ({pair: found[part] for pair, found in played.items()} for part in _parts(sizes.late_seeds))
     rows = []
     figure, grid = _grid(2, 2)
     for axes, game in zip(grid.flat, spec.games, strict=True):
         chosen = {}
         for place, name in enumerate(ESTIMATORS):
-            tried = {factor: regrets[game, f"{name} x{factor:g}"] for factor in sizes.multipliers}
-            _points(axes, place, SHORT[name], sizes.multipliers, [interval(one) for one in tried.values()])
-            chosen[name] = _least(tried)
+            labels = {factor: f"{name} x{factor:g}" for factor in sizes.multipliers}
+            means = [interval(regrets[game, label]) for label in labels.values()]
+            _points(axes, place, SHORT[name], sizes.multipliers, means)
+            chosen[name] = least({factor: tries[game, label] for factor, label in labels.items()})
         axes.set(xscale="log", title=game)
         best = {name: f"{name} x{factor:g}" for name, factor in chosen.items()}
         plain, adapted = (regrets[game, best[name]] for name in ESTIMATORS)
@@ -170,13 +181,18 @@ def delays(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
         rows.append([game, *tuned, words(interval(adapted - plain)), f"{chance:.3f}"])
     for axes in grid[-1]:
         axes.set_xlabel("multiple of the theorem's rate")
-    table(["world, losses, delay", "plain, best rate", "adapted, best rate", "adapted - plain", "p"], rows)
+    table(["world, losses, delay", "plain, chosen rate", "adapted, chosen rate", "adapted - plain", "p"], rows)
     _per_rate(regrets, spec, sizes)
     return _finished(figure, grid, "regret", sizes.multipliers)
 
 
+def _parts(seeds: int) -> tuple[slice, slice]:
+    """Of seeds in their order: those that are reported, and those of the tries."""
+    return slice(seeds), slice(seeds, None)
+
+
 def _per_rate(regrets: dict[tuple[str, str], Floats], spec: Spec, sizes: Sizes) -> None:
-    """The difference at every rate, not only at the best."""
+    """The difference at every rate, not only at the chosen ones."""
     rows = []
     for game, factor in product(spec.games, sizes.multipliers):
         plain, adapted = (regrets[game, f"{name} x{factor:g}"] for name in ESTIMATORS)
@@ -190,14 +206,20 @@ def _per_rate(regrets: dict[tuple[str, str], Floats], spec: Spec, sizes: Sizes) 
 def noises(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
     """Do other perturbations change the stability?"""
     tasks = {
-        (noise, spread): [Stability(noise, spread, sizes.stability_rounds, seed) for seed in range(sizes.seeds)]
+        (noise, spread): [
+            Stability(noise, spread, sizes.stability_rounds, seed)
+            for seed in (*range(sizes.stability_seeds), *seeds_apart(sizes.tries))
+        ]
         for noise, spread in product(NOISES, sizes.deviations)
     }
     results = gathered((one for several in tasks.values() for one in several), folder / "noises", workers)
-    found = {pair: _columns([results[one] for one in several]) for pair, several in tasks.items()}
+    found, tried = (
+        {pair: _columns([results[one] for one in several[part]]) for pair, several in tasks.items()}
+        for part in _parts(sizes.stability_seeds)
+    )
     for columns in found.values():
         columns["ratio"] = columns["stability"] * columns["deviation"] / columns["squares"]
-    best = {noise: _least({spread: found[noise, spread]["regret"] for spread in sizes.deviations}) for noise in NOISES}
+    best = {noise: least({spread: tried[noise, spread]["regret"] for spread in sizes.deviations}) for noise in NOISES}
     reference = found["laplace", best["laplace"]]["regret"]  # in games of the same losses
     for columns in found.values():
         columns["more"] = columns["regret"] - reference
@@ -216,7 +238,15 @@ def noises(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
         greatest = max(float(found[noise, spread]["ratio"].max()) for spread in sizes.deviations)
         steps = [f"{single_step_ratio(noise, chance):.3g}" for chance in VISITS]
         rows.append([noise, f"{best[noise]:g}", *shown, f"{greatest:.2f}", *steps])
-    heads = ["noise", "best deviation", "regret", "more than Laplace", "movement", "ratio", "greatest ratio of a game"]
+    heads = [
+        "noise",
+        "chosen deviation",
+        "regret",
+        "more than Laplace",
+        "movement",
+        "ratio",
+        "greatest ratio of a game",
+    ]
     table([*heads, *(f"single step, chance {chance:g}" for chance in VISITS)], rows)
     return _finished(figure, grid, "")
 
@@ -240,7 +270,7 @@ def stream_ladders(sizes: Sizes) -> list[Ladder]:
 def exponents(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
     """What does the regret of infinite-horizon FTPL grow like where switching is hard?"""
     ladders = stream_ladders(sizes)
-    spec = spec_of("hidden walks", ladders, sizes.seeds)
+    spec = spec_of("hidden walks", ladders, sizes.stream_seeds)
     with Store(folder / "streams") as store:
         run(spec, store, ExternalExecutor(workers, WORKERS))
         fits = fit_ladders(spec, store, ladders)
@@ -278,8 +308,9 @@ def _slope(axes: Axes, x: Sequence[int], y: Floats, exponent: float, color: str)
 
 def rivers(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
     """What do learners pay that are not told that the current changes?"""
+    rate = _swimming_rate(folder / "rivers", sizes, workers)
     tasks = {
-        (current, learner): [Swim(current, learner, sizes.swims, seed) for seed in range(sizes.swim_seeds)]
+        (current, learner): [Swim(current, learner, sizes.swims, seed, rate) for seed in range(sizes.swim_seeds)]
         for current, learner in product(CURRENTS, LEARNERS)
     }
     results = gathered((one for several in tasks.values() for one in several), folder / "rivers", workers)
@@ -302,6 +333,20 @@ def rivers(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
         axes.set_xlabel("changes that the comparator is allowed")
     table(["current", "learner", "static", f"{EDGES - 1} changes", "each round", "empty boxes"], rows)
     return _finished(figure, grid, "regret")
+
+
+def _swimming_rate(folder: Path, sizes: Sizes, workers: Executor) -> float:
+    """The multiple of the theorem's rate for all: the best of who knows a river that stays, on seeds of the tries."""
+    tries = {
+        factor: [Swim(*STILL, sizes.swims, seed, factor) for seed in seeds_apart(sizes.tries)]
+        for factor in sizes.swim_multipliers
+    }
+    results = gathered((one for several in tries.values() for one in several), folder, workers)
+    regrets = {factor: np.array([results[one]["changes 0"] for one in several]) for factor, several in tries.items()}
+    shown = ", ".join(f"x{factor:g} {float(regret.mean()):,.0f}" for factor, regret in regrets.items())
+    best = least(regrets)
+    print(f"rate x{best:g} chosen for all: {shown}")
+    return best
 
 
 # --- figures and the command ------------------------------------------------------------------------------------------
