@@ -13,7 +13,8 @@ from amdp import instances
 from amdp.game import delays
 from benchmarks.studies import delay_rates, regret_rates, runs, unknown_transitions
 from benchmarks.studies.choosing import APART, Choice, choice, chosen
-from benchmarks.studies.curves import Curve, Point, Study, fitted, over_rounds, points
+from benchmarks.studies.curves import Curve, Panel, Point, Study, fitted, over_rounds, points, tables
+from benchmarks.studies.pages import placed
 from benchmarks.studies.runs import Result, Run, adversary, collected, executed
 
 RUN = Run("two-arms", "nominal", 40, 1)
@@ -142,6 +143,26 @@ def test_points_are_means_over_seeds_from_left_to_right() -> None:
     assert (right.x, right.mean, right.seeds) == (9, 4.0, 1)
 
 
+def test_curves_over_the_same_places_share_a_table_and_others_have_their_own() -> None:
+    short, long, elsewhere = (
+        [Point(x, 3.0 * x**0.5, 0.1, 4, 1.0) for x in places] for places in ((10, 20), (10, 20, 40), (10, 30))
+    )
+    lines = tables(Panel("a world", ()), "K", {"short": short, "long": long, "elsewhere": elsewhere})
+    assert [line.split(" | ")[0] for line in lines] == [
+        "| a world", "| ---", "| long", "| short", "", "| a world", "| ---", "| elsewhere", "",
+    ]  # fmt: skip
+    assert "K = 40" in lines[0]
+    assert lines[3].split(" | ")[1:4] == ["9.5 ± 0.1", "13.4 ± 0.1", ""]
+    assert lines[3].split(" | ")[4].startswith("0.50 ± ")
+
+
+def test_a_table_is_put_in_its_place_on_a_page() -> None:
+    page = "before\n<!-- figures of one -->\nold\n<!-- end of figures -->\nafter\n"
+    assert placed(page, "one", ["new", "lines"]) == page.replace("old", "new\nlines")
+    with pytest.raises(SystemExit, match="no place"):
+        placed(page, "two", ["new"])
+
+
 def test_every_number_of_rounds_is_a_game_of_its_own() -> None:
     assert [(run.rounds, run.seed) for run in over_rounds(RUN, {5: 2, 9: 1})] == [(5, 0), (5, 1), (9, 0)]
 
@@ -176,8 +197,8 @@ def test_the_quick_form_prints_every_curve_and_draws_into_its_folder(
     again = choice(tmp_path, quick=True)
     (study,) = (one for made in STUDIES if (one := made(True, again)).name == name)
     curves: list[Curve] = [curve for panel in study.panels for curve in panel.curves]
-    assert printed.count("exponent") == len(curves)
+    assert printed.count(" ± ") > 3 * len(curves)  # at least two means and two exponents
     for curve in curves:
-        assert f"  {curve.label}\n" in printed
+        assert f"| {curve.label} |" in printed
         assert all((tmp_path / run.file).exists() for run in curve.runs)
     assert (tmp_path / f"{name}.svg").read_text().count("<svg") == 1
