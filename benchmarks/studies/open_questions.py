@@ -1,10 +1,10 @@
-"""The paper's open questions, measured: draws docs/figures/open-*.svg and prints the tables of docs/open-questions.md.
+"""The paper's open questions, measured: draws docs/figures/open-*.svg, writes the tables of docs/open-questions.md.
 
 python -m benchmarks.studies.open_questions FOLDER [QUESTION ...]
 """
 
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import product
 from multiprocessing import get_context
@@ -28,10 +28,12 @@ from amdp.report.rates import fit_ladders
 from amdp.report.statistics import Estimate, MeanBand, sign_flips
 from benchmarks.studies.choosing import least, seeds_apart
 from benchmarks.studies.curves import FIGURES
+from benchmarks.studies.pages import put
 from benchmarks.studies.rivers import CURRENTS, EDGES, LEARNERS, Swim
 from benchmarks.studies.stability import NOISES, Stability, single_step_ratio
 from benchmarks.studies.tasks import gathered
 
+PAGE = "open-questions.md"
 WORKERS = 2
 BAND = MeanBand()
 SEED = 5  # of the bootstrap
@@ -113,10 +115,16 @@ def words(found: Estimate, digits: int = 1) -> str:
     return f"{value} [{low}, {high}]" if np.isfinite(found.low).all() else value
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table of the page."""
-    for row in (heads, ["---"] * len(heads), *rows):
-        print("| " + " | ".join(row) + " |")
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table of the page."""
+    return ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *rows)]
+
+
+class Answer(NamedTuple):
+    """What came of a question."""
+
+    figure: Figure
+    tables: Mapping[str, list[str]]  # by their places on the page
 
 
 # --- 1: estimates that look at the delay ------------------------------------------------------------------------------
@@ -157,7 +165,7 @@ def final_regrets(spec: Spec, store: Store) -> dict[tuple[str, str], Floats]:
     return {pair: np.array(values) for pair, values in found.items()}
 
 
-def delays(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
+def delays(folder: Path, sizes: Sizes, workers: Executor) -> Answer:
     """Does a delay-adapted estimator help FTPL?"""
     spec = delay_spec(sizes)
     with Store(folder / "delays") as store:
@@ -181,9 +189,9 @@ def delays(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
         rows.append([game, *tuned, words(interval(adapted - plain)), f"{chance:.3f}"])
     for axes in grid[-1]:
         axes.set_xlabel("multiple of the theorem's rate")
-    table(["world, losses, delay", "plain, chosen rate", "adapted, chosen rate", "adapted - plain", "p"], rows)
-    _per_rate(regrets, spec, sizes)
-    return _finished(figure, grid, "regret", sizes.multipliers)
+    heads = ["world, losses, delay", "plain, chosen rate", "adapted, chosen rate", "adapted - plain", "p"]
+    tables = {"open-delays": table(heads, rows), "open-delays-rates": _per_rate(regrets, spec, sizes)}
+    return Answer(_finished(figure, grid, "regret", sizes.multipliers), tables)
 
 
 def _parts(seeds: int) -> tuple[slice, slice]:
@@ -191,19 +199,19 @@ def _parts(seeds: int) -> tuple[slice, slice]:
     return slice(seeds), slice(seeds, None)
 
 
-def _per_rate(regrets: dict[tuple[str, str], Floats], spec: Spec, sizes: Sizes) -> None:
+def _per_rate(regrets: dict[tuple[str, str], Floats], spec: Spec, sizes: Sizes) -> list[str]:
     """The difference at every rate, not only at the chosen ones."""
     rows = []
     for game, factor in product(spec.games, sizes.multipliers):
         plain, adapted = (regrets[game, f"{name} x{factor:g}"] for name in ESTIMATORS)
         rows.append([game, f"x{factor:g}", words(interval(plain)), words(interval(adapted - plain))])
-    table(["world, losses, delay", "rate", "plain", "adapted - plain"], rows)
+    return table(["world, losses, delay", "rate", "plain", "adapted - plain"], rows)
 
 
 # --- 2: other noises --------------------------------------------------------------------------------------------------
 
 
-def noises(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
+def noises(folder: Path, sizes: Sizes, workers: Executor) -> Answer:
     """Do other perturbations change the stability?"""
     tasks = {
         (noise, spread): [
@@ -247,8 +255,8 @@ def noises(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
         "ratio",
         "greatest ratio of a game",
     ]
-    table([*heads, *(f"single step, chance {chance:g}" for chance in VISITS)], rows)
-    return _finished(figure, grid, "")
+    heads += [f"single step, chance {chance:g}" for chance in VISITS]
+    return Answer(_finished(figure, grid, ""), {"open-noises": table(heads, rows)})
 
 
 def _columns(results: Sequence[dict[str, float]]) -> dict[str, Floats]:
@@ -267,7 +275,7 @@ def stream_ladders(sizes: Sizes) -> list[Ladder]:
     ]
 
 
-def exponents(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
+def exponents(folder: Path, sizes: Sizes, workers: Executor) -> Answer:
     """What does the regret of infinite-horizon FTPL grow like where switching is hard?"""
     ladders = stream_ladders(sizes)
     spec = spec_of("hidden walks", ladders, sizes.stream_seeds)
@@ -288,8 +296,8 @@ def exponents(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
             paid = [f"{words(mean, 0)}; {switches[pair].mean():.0f}" for pair, mean in zip(pairs, means, strict=True)]
             rows.append([f"{SHORT[ladder.name]}, {losses}", *paid, words(one.exponent, 2), f"{ladder.proved:.2f}"])
         axes.set(xscale="log", yscale="log", xlabel="steps T", title=f"switching bandit, {losses}")
-    table(["learner, losses", *(f"T = {rung:,}" for rung in sizes.rungs), "exponent", "proved"], rows)
-    return _finished(figure, grid, "regret", sizes.rungs)
+    heads = ["learner, losses", *(f"T = {rung:,}" for rung in sizes.rungs), "exponent", "proved"]
+    return Answer(_finished(figure, grid, "regret", sizes.rungs), {"open-exponents": table(heads, rows)})
 
 
 def _entering(spec: Spec, store: Store, pair: tuple[str, str]) -> Floats:
@@ -306,7 +314,7 @@ def _slope(axes: Axes, x: Sequence[int], y: Floats, exponent: float, color: str)
 # --- 4: kernels that change -------------------------------------------------------------------------------------------
 
 
-def rivers(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
+def rivers(folder: Path, sizes: Sizes, workers: Executor) -> Answer:
     """What do learners pay that are not told that the current changes?"""
     rate = _swimming_rate(folder / "rivers", sizes, workers)
     tasks = {
@@ -331,8 +339,8 @@ def rivers(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
         axes.set(title=current, xticks=range(0, EDGES, 3))
     for axes in grid[-1]:
         axes.set_xlabel("changes that the comparator is allowed")
-    table(["current", "learner", "static", f"{EDGES - 1} changes", "each round", "empty boxes"], rows)
-    return _finished(figure, grid, "regret")
+    heads = ["current", "learner", "static", f"{EDGES - 1} changes", "each round", "empty boxes"]
+    return Answer(_finished(figure, grid, "regret"), {"open-rivers": table(heads, rows)})
 
 
 def _swimming_rate(folder: Path, sizes: Sizes, workers: Executor) -> float:
@@ -380,7 +388,7 @@ def _finished(figure: Figure, grid: Any, label: str, ticks: Sequence[float] = ()
     return figure
 
 
-QUESTIONS: dict[str, Callable[[Path, Sizes, Executor], Figure]] = {
+QUESTIONS: dict[str, Callable[[Path, Sizes, Executor], Answer]] = {
     "delays": delays,
     "noises": noises,
     "exponents": exponents,
@@ -392,7 +400,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="where every run leaves a file; runs that have one are not repeated")
     parser.add_argument("questions", nargs="*", metavar="QUESTION", help=f"of {', '.join(QUESTIONS)}; all if none")
-    parser.add_argument("--quick", action="store_true", help="a small form; its figures go to the folder")
+    parser.add_argument(
+        "--quick", action="store_true", help="a small form; its figures go to the folder, no page is written"
+    )
     given = parser.parse_args(arguments)
     unknown = set(given.questions) - set(QUESTIONS)
     if unknown:
@@ -402,10 +412,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     with _workers(given.quick) as workers, matplotlib.rc_context(STYLE):
         for name in given.questions or QUESTIONS:
-            figure = QUESTIONS[name](given.folder, QUICK if given.quick else FULL, workers)
-            figure.savefig(place / f"open-{name}.svg", metadata={"Date": None})
-            pyplot.close(figure)
-            print(f"drawn: open-{name}.svg", flush=True)
+            answer = QUESTIONS[name](given.folder, QUICK if given.quick else FULL, workers)
+            answer.figure.savefig(place / f"open-{name}.svg", metadata={"Date": None})
+            pyplot.close(answer.figure)
+            for part, lines in answer.tables.items():
+                print("\n".join(lines), flush=True)
+                if not given.quick:
+                    put(PAGE, part, lines)
 
 
 def _workers(quick: bool) -> Executor:
