@@ -130,17 +130,33 @@ class Answer(NamedTuple):
 # --- 1: estimates that look at the delay ------------------------------------------------------------------------------
 
 
-def delay_spec(sizes: Sizes) -> Spec:
-    """Both estimators at the same multiples of the theorem's rate, on the same seeds: those of the tries come last."""
+class Late(NamedTuple):
+    """An estimator at a multiple of the theorem's rate."""
+
+    name: str
+    multiplier: float
+
+    @property
+    def label(self) -> str:
+        """In a spec."""
+        return f"{self.name} x{self.multiplier:g}"
+
+
+def delay_spec(sizes: Sizes, seeds: Iterable[int], players: Mapping[str, Iterable[Late]]) -> Spec:
+    """Those who play each game, on these seeds."""
+    games: dict[Late, list[str]] = {}
+    for game, several in players.items():
+        for one in several:
+            games.setdefault(one, []).append(game)
     return Spec.from_dict(
         {
             "title": "delay-adapted estimates",
-            "seeds": [*range(sizes.late_seeds), *seeds_apart(sizes.tries)],
+            "seeds": list(seeds),
             "checkpoints": 2,
             "baseline": False,
             "learners": [
-                {"label": f"{name} x{factor:g}", "name": name, "multiplier": factor}
-                for name, factor in product(ESTIMATORS, sizes.multipliers)
+                {"label": one.label, "name": one.name, "multiplier": one.multiplier, "games": played}
+                for one, played in games.items()
             ],
             "games": [
                 {
@@ -167,43 +183,49 @@ def final_regrets(spec: Spec, store: Store) -> dict[tuple[str, str], Floats]:
 
 def delays(folder: Path, sizes: Sizes, workers: Executor) -> Answer:
     """Does a delay-adapted estimator help FTPL?"""
-    spec = delay_spec(sizes)
+    every = [Late(name, factor) for name, factor in product(ESTIMATORS, sizes.multipliers)]
+    games = [", ".join(one) for one in LATE]
     with Store(folder / "delays") as store:
-        run(spec, store, ExternalExecutor(workers, WORKERS))
-        played = final_regrets(spec, store)
-    regrets, tries = ({pair: found[part] for pair, found in played.items()} for part in _parts(sizes.late_seeds))
+        tries = _late(delay_spec(sizes, seeds_apart(sizes.tries), dict.fromkeys(games, every)), store, workers)
+        chosen = {game: [_best(tries, game, name, sizes.multipliers) for name in ESTIMATORS] for game in games}
+        regrets = _late(delay_spec(sizes, range(sizes.late_seeds), chosen), store, workers)
     rows = []
-    figure, grid = _grid(2, 2)
-    for axes, game in zip(grid.flat, spec.games, strict=True):
-        chosen = {}
-        for place, name in enumerate(ESTIMATORS):
-            labels = {factor: f"{name} x{factor:g}" for factor in sizes.multipliers}
-            means = [interval(regrets[game, label]) for label in labels.values()]
-            _points(axes, place, SHORT[name], sizes.multipliers, means)
-            chosen[name] = least({factor: tries[game, label] for factor, label in labels.items()})
-        axes.set(xscale="log", title=game)
-        best = {name: f"{name} x{factor:g}" for name, factor in chosen.items()}
-        plain, adapted = (regrets[game, best[name]] for name in ESTIMATORS)
+    for game, best in chosen.items():
+        plain, adapted = (regrets[game, one.label] for one in best)
         chance = sign_flips(adapted - plain, np.random.default_rng(SEED)).p
-        tuned = [f"{words(interval(regrets[game, label]))} (x{label.split('x')[-1]})" for label in best.values()]
-        rows.append([game, *tuned, words(interval(adapted - plain)), f"{chance:.3f}"])
+        shown = [f"{words(interval(regrets[game, one.label]))} (x{one.multiplier:g})" for one in best]
+        rows.append([game, *shown, words(interval(adapted - plain)), f"{chance:.3f}"])
+    heads = ["world, losses, delay", "plain, chosen rate", "adapted, chosen rate", "adapted - plain", "p"]
+    tables = {"open-delays": table(heads, rows), "open-delays-rates": _per_rate(tries, games, sizes)}
+    return Answer(_tries_drawn(tries, games, sizes), tables)
+
+
+def _late(spec: Spec, store: Store, workers: Executor) -> dict[tuple[str, str], Floats]:
+    run(spec, store, ExternalExecutor(workers, WORKERS))
+    return final_regrets(spec, store)
+
+
+def _best(tries: Mapping[tuple[str, str], Floats], game: str, name: str, multipliers: Iterable[float]) -> Late:
+    return Late(name, least({factor: tries[game, Late(name, factor).label] for factor in multipliers}))
+
+
+def _tries_drawn(tries: Mapping[tuple[str, str], Floats], games: Sequence[str], sizes: Sizes) -> Figure:
+    figure, grid = _grid(2, 2)
+    for axes, game in zip(grid.flat, games, strict=True):
+        for place, name in enumerate(ESTIMATORS):
+            means = [interval(tries[game, Late(name, factor).label]) for factor in sizes.multipliers]
+            _points(axes, place, SHORT[name], sizes.multipliers, means)
+        axes.set(xscale="log", title=game)
     for axes in grid[-1]:
         axes.set_xlabel("multiple of the theorem's rate")
-    heads = ["world, losses, delay", "plain, chosen rate", "adapted, chosen rate", "adapted - plain", "p"]
-    tables = {"open-delays": table(heads, rows), "open-delays-rates": _per_rate(regrets, spec, sizes)}
-    return Answer(_finished(figure, grid, "regret", sizes.multipliers), tables)
+    return _finished(figure, grid, "regret", sizes.multipliers)
 
 
-def _parts(seeds: int) -> tuple[slice, slice]:
-    """Of seeds in their order: those that are reported, and those of the tries."""
-    return slice(seeds), slice(seeds, None)
-
-
-def _per_rate(regrets: dict[tuple[str, str], Floats], spec: Spec, sizes: Sizes) -> list[str]:
-    """The difference at every rate, not only at the chosen ones."""
+def _per_rate(tries: Mapping[tuple[str, str], Floats], games: Iterable[str], sizes: Sizes) -> list[str]:
+    """The difference at every rate, on the seeds of the tries."""
     rows = []
-    for game, factor in product(spec.games, sizes.multipliers):
-        plain, adapted = (regrets[game, f"{name} x{factor:g}"] for name in ESTIMATORS)
+    for game, factor in product(games, sizes.multipliers):
+        plain, adapted = (tries[game, Late(name, factor).label] for name in ESTIMATORS)
         rows.append([game, f"x{factor:g}", words(interval(plain)), words(interval(adapted - plain))])
     return table(["world, losses, delay", "rate", "plain", "adapted - plain"], rows)
 
@@ -257,6 +279,11 @@ def noises(folder: Path, sizes: Sizes, workers: Executor) -> Answer:
     ]
     heads += [f"single step, chance {chance:g}" for chance in VISITS]
     return Answer(_finished(figure, grid, ""), {"open-noises": table(heads, rows)})
+
+
+def _parts(seeds: int) -> tuple[slice, slice]:
+    """Of seeds in their order: those that are reported, and those of the tries."""
+    return slice(seeds), slice(seeds, None)
 
 
 def _columns(results: Sequence[dict[str, float]]) -> dict[str, Floats]:
