@@ -16,15 +16,15 @@ import numpy as np
 
 from amdp.algorithms.paper_table import TABLE
 from amdp.experiments import table_1
-from amdp.experiments.engines import LocalPool
+from amdp.experiments.engines import Engine, ExternalExecutor
 from amdp.experiments.ladders import Ladder, spec_of
 from amdp.experiments.runner import run
 from amdp.experiments.spec import Role
 from amdp.experiments.storage import Store
 from amdp.report.rates import LadderFit, fit_ladders
 from amdp.report.tables import interval
+from benchmarks.studies.no_tuning import workers
 from benchmarks.studies.pages import put
-from benchmarks.timing import one_thread
 
 NAME = "above-proved"
 ROWS = (  # of the table, with exponents above the proved ones by 0.07 or more
@@ -68,7 +68,7 @@ class Variant(NamedTuple):
         return f"{self.what.replace(' ', '-')}-{self.seeds}"
 
 
-def tests(sizes: Sizes) -> Iterator[Variant]:
+def variants(sizes: Sizes) -> Iterator[Variant]:
     """Those of most rows, then those of rows with full information."""
     for seeds, names in ((sizes.seeds, ROWS), (sizes.seeds_full, FULL_INFORMATION)):
         rows = [row for row in TABLE if row.name in names]
@@ -89,11 +89,11 @@ def _elsewhere(ladder: Ladder) -> Ladder:
     return replace(ladder, game=game)
 
 
-def played(test: Variant, folder: Path, workers: int) -> list[LadderFit]:
+def played(test: Variant, folder: Path, engine: Engine) -> list[LadderFit]:
     """The fits of the ladders of a test, after the runs that are missing; uniform play is left out."""
     spec = replace(spec_of(test.what, test.ladders, test.seeds, test.role is Role.TUNED), baselines=())
     with Store(folder / test.folder) as store:
-        run(spec, store, LocalPool(workers))
+        run(spec, store, engine)
         return [fit for fit in fit_ladders(spec, store, test.ladders) if fit.role is test.role]
 
 
@@ -124,9 +124,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--workers", type=int, default=2, help="processes that play")
     parser.add_argument("--quick", action="store_true", help="seconds instead of minutes; the page is left as it is")
     asked = parser.parse_args(arguments)
-    one_thread()
     sizes = QUICK if asked.quick else FULL
-    table = lines([(test, played(test, asked.folder, asked.workers)) for test in tests(sizes)])
+    with workers(asked.quick, asked.workers) as executor:
+        engine = ExternalExecutor(executor, asked.workers)
+        table = lines([(test, played(test, asked.folder, engine)) for test in variants(sizes)])
     print("\n".join(table))
     if not asked.quick:
         put("exponents.md", NAME, table)
