@@ -11,7 +11,7 @@ from numpy.testing import assert_array_equal
 
 from amdp import instances
 from amdp.game import delays
-from benchmarks.studies import delay_rates, regret_rates, runs, unknown_transitions
+from benchmarks.studies import delay_rates, regret_rates, runs, tuned_rivals, unknown_transitions
 from benchmarks.studies.choosing import APART, Choice, choice, chosen
 from benchmarks.studies.curves import Curve, Panel, Point, Study, fitted, over_rounds, points, tables
 from benchmarks.studies.pages import placed
@@ -202,3 +202,16 @@ def test_the_quick_form_prints_every_curve_and_draws_into_its_folder(
         assert f"| {curve.label} |" in printed
         assert all((tmp_path / run.file).exists() for run in curve.runs)
     assert (tmp_path / f"{name}.svg").read_text().count("<svg") == 1
+
+
+def test_rivals_are_tuned_on_other_seeds_and_their_quick_form_prints_a_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuned_rivals.main([str(tmp_path), "--quick"])
+    *_, row = capsys.readouterr().out.splitlines()
+    cells = row.strip("| ").split(" | ")
+    assert cells[0] == tuned_rivals.QUICK.worlds[0]
+    assert all(cell.endswith(("(x1)", "(x16)")) for cell in cells[1:4])
+    asked = tuned_rivals.spec(tuned_rivals.FULL)
+    assert asked.tune is not None
+    assert max(asked.seeds) < min(asked.tune.seeds)
