@@ -11,7 +11,7 @@ from benchmarks.studies.choosing import Choice
 from benchmarks.studies.curves import Curve, Panel, Seeds, Study, command, over_rounds
 from benchmarks.studies.runs import Run
 
-FRESH: Seeds = dict.fromkeys((1_000, 3_162, 10_000, 31_623, 100_000), 20)
+FRESH: Seeds = {**dict.fromkeys((1_000, 3_162, 10_000, 31_623), 20), 100_000: 8}
 FIXED: Seeds = dict.fromkeys((1_000, 3_162, 10_000, 31_623), 20)  # the same seeds: what is paid depends on the draw
 LONG_EPISODES: Seeds = dict.fromkeys((1_000, 3_162, 10_000, 31_623, 100_000), 6)
 QUICK: Seeds = {30: 2, 100: 2}
