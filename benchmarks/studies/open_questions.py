@@ -194,7 +194,7 @@ def delays(folder: Path, sizes: Sizes, workers: Executor) -> Answer:
         plain, adapted = (regrets[game, one.label] for one in best)
         chance = sign_flips(adapted - plain, np.random.default_rng(SEED)).p
         shown = [f"{words(interval(regrets[game, one.label]))} (x{one.multiplier:g})" for one in best]
-        rows.append([game, *shown, words(interval(adapted - plain)), f"{chance:.3f}"])
+        rows.append([game, *shown, words(interval(adapted - plain)), f"{chance:.2g}"])
     heads = ["world, losses, delay", "plain, chosen rate", "adapted, chosen rate", "adapted - plain", "p"]
     tables = {"open-delays": table(heads, rows), "open-delays-rates": _per_rate(tries, games, sizes)}
     return Answer(_tries_drawn(tries, games, sizes), tables)
