@@ -132,7 +132,9 @@ def test_the_exponent_of_a_power_law_is_found_with_the_error_of_its_points() -> 
 
 
 def test_no_exponent_is_made_up_where_regret_is_negative() -> None:
-    assert isnan(fitted([Point(1.0, 2.0, 0.1, 2, 1.0), Point(2.0, -1.0, 0.1, 2, 1.0)]).slope)
+    found = fitted([Point(1.0, 2.0, 0.1, 2, 1.0), Point(2.0, -1.0, 0.1, 2, 1.0)])
+    assert isnan(found.slope)
+    assert str(found) == "none"
 
 
 def test_points_are_means_over_seeds_from_left_to_right() -> None:

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import log, nan, sqrt
+from math import isnan, log, nan, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,7 +38,7 @@ class Fit(NamedTuple):
     error: float
 
     def __str__(self) -> str:
-        return f"{self.slope:.2f} ± {self.error:.2f}"
+        return "none" if isnan(self.slope) else f"{self.slope:.2f} ± {self.error:.2f}"
 
 
 class Curve(NamedTuple):
@@ -138,9 +138,12 @@ def _cell(point: Point) -> str:
 
 
 def draw(axes: Axes, label: str, curve: Sequence[Point]) -> None:
-    """One curve with bars of two standard errors."""
-    x, mean, error = (np.array(column) for column in list(zip(*curve, strict=True))[:3])
-    axes.errorbar(x, mean, 2 * error, marker="o", markersize=4, capsize=3, label=f"{label}: {fitted(curve).slope:.2f}")
+    """One curve with bars of two standard errors; a logarithmic axis has no place for a mean below 0."""
+    shown = [point for point in curve if point.mean > 0.0]
+    x, mean, error = (np.array(column) for column in list(zip(*shown, strict=True))[:3])
+    slope = fitted(curve).slope
+    exponent = "no exponent" if isnan(slope) else f"{slope:.2f}"
+    axes.errorbar(x, mean, 2 * error, marker="o", markersize=4, capsize=3, label=f"{label}: {exponent}")
 
 
 def run_study(study: Study, folder: Path, figure: Path) -> list[str]:
