@@ -11,8 +11,10 @@ from numpy.testing import assert_array_equal
 
 from amdp import instances
 from amdp.game import delays
-from benchmarks.studies import delay_rates, regret_rates, runs, unknown_transitions
-from benchmarks.studies.curves import Curve, Point, Study, fitted, over_rounds, points
+from benchmarks.studies import delay_rates, regret_rates, runs, tuned_rivals, unknown_transitions
+from benchmarks.studies.choosing import APART, Choice, choice, chosen
+from benchmarks.studies.curves import Curve, Panel, Point, Study, fitted, over_rounds, points, tables
+from benchmarks.studies.pages import placed
 from benchmarks.studies.runs import Result, Run, adversary, collected, executed
 
 RUN = Run("two-arms", "nominal", 40, 1)
@@ -21,7 +23,21 @@ MAINS: dict[str, Callable[[Sequence[str]], None]] = {
     "delay-rates": delay_rates.main,
     "unknown-transitions": unknown_transitions.main,
 }
-STUDIES: tuple[Callable[[bool], Study], ...] = (regret_rates.study, delay_rates.study, unknown_transitions.study)
+STUDIES: tuple[Callable[[bool, Choice], Study], ...] = (
+    regret_rates.study,
+    delay_rates.study,
+    unknown_transitions.study,
+)
+
+
+def as_theory_says(run: Run) -> Run:
+    return run
+
+
+def reported() -> set[Run]:
+    """The runs of the full studies."""
+    panels = (panel for study in STUDIES for panel in study(False, as_theory_says).panels)
+    return {run for panel in panels for curve in panel.curves for run in curve.runs}
 
 
 @pytest.fixture
@@ -42,7 +58,13 @@ def test_a_run_can_be_repeated_and_its_seed_matters() -> None:
 
 
 def test_runs_that_differ_anywhere_have_files_of_their_own() -> None:
-    every = {run for study in STUDIES for panel in study(False).panels for curve in panel.curves for run in curve.runs}
+    every = {
+        run
+        for study in STUDIES
+        for panel in study(False, as_theory_says).panels
+        for curve in panel.curves
+        for run in curve.runs
+    }
     assert len({run.file for run in every}) == len(every)
 
 
@@ -110,7 +132,9 @@ def test_the_exponent_of_a_power_law_is_found_with_the_error_of_its_points() -> 
 
 
 def test_no_exponent_is_made_up_where_regret_is_negative() -> None:
-    assert isnan(fitted([Point(1.0, 2.0, 0.1, 2, 1.0), Point(2.0, -1.0, 0.1, 2, 1.0)]).slope)
+    found = fitted([Point(1.0, 2.0, 0.1, 2, 1.0), Point(2.0, -1.0, 0.1, 2, 1.0)])
+    assert isnan(found.slope)
+    assert str(found) == "none"
 
 
 def test_points_are_means_over_seeds_from_left_to_right() -> None:
@@ -121,8 +145,45 @@ def test_points_are_means_over_seeds_from_left_to_right() -> None:
     assert (right.x, right.mean, right.seeds) == (9, 4.0, 1)
 
 
+def test_curves_over_the_same_places_share_a_table_and_others_have_their_own() -> None:
+    short, long, elsewhere = (
+        [Point(x, 3.0 * x**0.5, 0.1, 4, 1.0) for x in places] for places in ((10, 20), (10, 20, 40), (10, 30))
+    )
+    lines = tables(Panel("a world", ()), "K", {"short": short, "long": long, "elsewhere": elsewhere})
+    assert [line.split(" | ")[0] for line in lines] == [
+        "| a world", "| ---", "| long", "| short", "", "| a world", "| ---", "| elsewhere", "",
+    ]  # fmt: skip
+    assert "K = 40" in lines[0]
+    assert lines[3].split(" | ")[1:4] == ["9.5 ± 0.1", "13.4 ± 0.1", ""]
+    assert lines[3].split(" | ")[4].startswith("0.50 ± ")
+
+
+def test_a_table_is_put_in_its_place_on_a_page() -> None:
+    page = "before\n<!-- figures of one -->\nold\n<!-- end of figures -->\nafter\n"
+    assert placed(page, "one", ["new", "lines"]) == page.replace("old", "new\nlines")
+    with pytest.raises(SystemExit, match="no place"):
+        placed(page, "two", ["new"])
+
+
 def test_every_number_of_rounds_is_a_game_of_its_own() -> None:
     assert [(run.rounds, run.seed) for run in over_rounds(RUN, {5: 2, 9: 1})] == [(5, 0), (5, 1), (9, 0)]
+
+
+# --- choices --------------------------------------------------------------------------------------------------------
+
+
+def test_a_rate_is_chosen_by_its_regret_on_seeds_that_are_not_reported() -> None:
+    asked: list[Run] = []
+
+    def play(wanted: list[Run]) -> dict[Run, Result]:
+        asked.extend(wanted)
+        # The distance from 4, and noise that is the same for all: the seed.
+        return {one: Result(one, abs(one.multiplier - 4.0) + one.seed, 0, 1.0, 0.0) for one in wanted}
+
+    best = chosen(RUN, (1.0, 4.0, 16.0), range(APART, APART + 3), play)
+    assert best == RUN._replace(multiplier=4.0)
+    assert len(asked) == 9
+    assert max(run.seed for run in reported()) < APART <= min(run.seed for run in asked)
 
 
 # --- the whole ------------------------------------------------------------------------------------------------------
@@ -135,10 +196,24 @@ def test_the_quick_form_prints_every_curve_and_draws_into_its_folder(
 ) -> None:
     MAINS[name]([str(tmp_path), "--quick"])
     printed = capsys.readouterr().out
-    (study,) = (made(True) for made in STUDIES if made(True).name == name)
+    again = choice(tmp_path, quick=True)
+    (study,) = (one for made in STUDIES if (one := made(True, again)).name == name)
     curves: list[Curve] = [curve for panel in study.panels for curve in panel.curves]
-    assert printed.count("exponent") == len(curves)
+    assert printed.count(" ± ") > 3 * len(curves)  # at least two means and two exponents
     for curve in curves:
-        assert f"  {curve.label}\n" in printed
+        assert f"| {curve.label} |" in printed
         assert all((tmp_path / run.file).exists() for run in curve.runs)
     assert (tmp_path / f"{name}.svg").read_text().count("<svg") == 1
+
+
+def test_rivals_are_tuned_on_other_seeds_and_their_quick_form_prints_a_row(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tuned_rivals.main([str(tmp_path), "--quick"])
+    *_, row = capsys.readouterr().out.splitlines()
+    cells = row.strip("| ").split(" | ")
+    assert cells[0] == tuned_rivals.QUICK.worlds[0]
+    assert all(cell.endswith(("(x1)", "(x16)")) for cell in cells[1:4])
+    asked = tuned_rivals.spec(tuned_rivals.FULL)
+    assert asked.tune is not None
+    assert max(asked.seeds) < min(asked.tune.seeds)

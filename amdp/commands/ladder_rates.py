@@ -10,7 +10,7 @@ from rich.table import Column, Table
 from amdp.commands.screen import Screen, clear_errors, complain, interruptible, leave, print_json
 from amdp.errors import InvalidInput
 from amdp.experiments.engines import LocalPool
-from amdp.experiments.ladders import Ladder
+from amdp.experiments.ladders import TUNE, Ladder
 from amdp.experiments.progress import watcher
 from amdp.experiments.runner import Outcome, run
 from amdp.experiments.spec import Spec
@@ -26,13 +26,15 @@ COLUMNS = ("learner, game", "up to", "final regret\nmean [95 % interval]", "expo
 HEADS = ("what", "up to", "final regret, mean and 95 % interval", "exponent", *REST)
 MEANING = (  # the explanation of the table on pages
     "Every game is tuned for its own size as theory says; where a row is called tuned, by the best of five multiples",
-    "of that rate, tried on other seeds. The exponent is that of a power law through the mean final regrets of the",
-    "last decade of sizes, with a 95 % interval over seeds, none below 4 of them; it covers their noise, not a lack",
-    "of fit. `proved` is the exponent of the whole bound over the same sizes. `share of uniform` is the final regret",
-    "divided by that of uniform play: 1 if nothing is learned. The worlds are small, the adversary is benign: its",
-    "losses are independent zeros and ones with a fixed mean, and such losses allow exponents below the proved ones,",
-    "which are for worst cases. Exponents above them come from sizes too small for the asymptotics.",
-    "`seconds a round` and `plans a round`, questions to a planning oracle, are those of the largest game.",
+    f"of that rate, tried on {TUNE['seeds']} other seeds in games of at most {TUNE['rounds']:,} rounds. The exponent",
+    "is that of a power law through the mean final regrets of the last decade of sizes, with a 95 % interval over",
+    "seeds, none below 4 of them; it covers their noise, not a lack of fit. `proved` is the exponent of the whole",
+    "bound over the same sizes. `share of uniform` is the final regret divided by that of uniform play: 1 if nothing",
+    "is learned. The worlds are small, the adversary is benign: its losses are independent zeros and ones with a fixed",
+    "mean, and such losses allow exponents below the proved ones, which are for worst cases. Why some are above the",
+    "proved ones was tested in [longer games, other worlds and with tuned rates](exponents.md).",
+    "`seconds a round` and `plans a round`, questions to a planning oracle, are those of the largest game; seconds",
+    "depend on the machine and on what else it does.",
 )
 
 

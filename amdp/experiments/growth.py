@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from amdp.algorithms.bounds import delayed_ftpl_order, delayed_uob_reps_order
-from amdp.experiments.ladders import UNKNOWN, Ladder, slope
+from amdp.experiments.ladders import UNKNOWN, Ladder, of_last_decade, slope
 from amdp.instances import build
 from amdp.model.segments import Shape
 
@@ -15,6 +15,7 @@ class Sizes(NamedTuple):
     """How far the ladders go: minutes, or hours."""
 
     episodes: tuple[int, ...]
+    unknown: tuple[int, ...]  # episodes where the transitions are unknown, which take several times as long
     delays: tuple[int, ...]
     steps: tuple[int, ...]
     shapes: tuple[int, ...]  # horizons and states
@@ -23,11 +24,27 @@ class Sizes(NamedTuple):
     seeds: int
 
 
-SHORT = Sizes((500, 1000, 2000, 4000), (10, 40, 160), (500, 1000, 2000, 4000), (2, 4, 8), (2, 4, 8), 1000, 4)
-LONG = Sizes(
-    (1000, 3162, 10_000, 31_623), (10, 40, 160, 640), (2000, 4000, 8000, 16_000), (2, 4, 8, 16), (2, 4, 8, 16), 4000, 10
+SHORT = Sizes(
+    episodes=(500, 1000, 2000, 4000),
+    unknown=(500, 1000, 2000, 4000),
+    delays=(10, 40, 160),
+    steps=(500, 1000, 2000, 4000),
+    shapes=(2, 4, 8),
+    actions=(2, 4, 8),
+    fixed=1000,
+    seeds=4,
 )
-TRIAL = Sizes((20, 40), (2, 4), (60, 120), (2, 3), (2, 3), 20, 2)
+LONG = Sizes(
+    episodes=(1000, 10_000, 100_000, 1_000_000),
+    unknown=(1000, 10_000, 100_000),
+    delays=(10, 100, 316, 1000),
+    steps=(500, 1000, 2000, 4000),
+    shapes=(2, 4, 8, 16),
+    actions=(2, 4, 8, 16),
+    fixed=20_000,
+    seeds=4,
+)
+TRIAL = Sizes((20, 40), (20, 40), (2, 4), (60, 120), (2, 3), (2, 3), 20, 2)
 
 EPISODIC: dict[str, dict[str, Any]] = {
     "random": {"name": "tiny", "n_steps": 3, "n_states": 2},
@@ -55,7 +72,15 @@ def _episodes(sizes: Sizes) -> list[Ladder]:
         ("UOB-REPS", "uob-reps", UNKNOWN),
     ]
     return [
-        Ladder(f"{name}, {family}", "episodes", sizes.episodes, _game(world, **more), {"name": learner}, 1 / 2)
+        Ladder(
+            f"{name}, {family}",
+            "episodes",
+            sizes.unknown if more else sizes.episodes,
+            _game(world, **more),
+            {"name": learner},
+            1 / 2,
+            f"Along episodes, {family}",
+        )
         for family, world in EPISODIC.items()
         for name, learner, more in players
     ]
@@ -76,12 +101,14 @@ def _delays(sizes: Sizes) -> list[Ladder]:
 
 
 def _power(order: Order, game: dict[str, Any], sizes: Sizes) -> float:
-    """What the whole bound grows like over the delays."""
+    """What the whole bound grows like over the last decade of delays, that of the measured exponent."""
     # In a table of a spec a list is a grid; here each has one value.
     world = {key: value[0] if isinstance(value, list) else value for key, value in game["instance"].items()}
     shape = build(**world).shape
-    whole = [order(shape, sizes.fixed, sizes.fixed * delay) for delay in sizes.delays]
-    return slope(np.array(sizes.delays, dtype=np.float64), np.array(whole))
+    delays = np.array(sizes.delays, dtype=np.float64)
+    delays = delays[of_last_decade(delays)]
+    whole = [order(shape, sizes.fixed, sizes.fixed * int(delay)) for delay in delays]
+    return slope(delays, np.array(whole))
 
 
 def _streams(sizes: Sizes) -> list[Ladder]:

@@ -5,10 +5,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from amdp.arrays import Floats
 from amdp.experiments.spec import Spec
 
+DECADE = 10.0  # sizes below the last by more than this factor are not fitted
 CHECKPOINTS = 2  # only the last one counts
 TUNE = {"multipliers": [1, 4, 16, 64, 256], "seeds": 2, "rounds": 10_000}  # of rates, tried in each game
 UNKNOWN = {"unknown": True, "radius": "jin-2020", "radius_scale": 0.1}  # of games: the learner must find out
@@ -73,6 +75,12 @@ def spec_of(title: str, ladders: Sequence[Ladder], seeds: int, tuned: bool = Fal
             **({"tune": TUNE} if tuned else {}),
         }
     )
+
+
+def of_last_decade(sizes: Floats) -> NDArray[np.bool_]:
+    """Which of the growing sizes are above a tenth of the last one: those that an exponent is fitted to."""
+    late: NDArray[np.bool_] = sizes * DECADE >= sizes[-1]
+    return late
 
 
 def slope(x: Floats, y: Floats) -> float:

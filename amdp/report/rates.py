@@ -10,13 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from amdp.arrays import Floats
-from amdp.experiments.ladders import Ladder, slope
+from amdp.experiments.ladders import Ladder, of_last_decade, slope
 from amdp.experiments.spec import Role, Spec
 from amdp.experiments.storage import Store
 from amdp.report.results import Contest, Series, StoredRuns
 from amdp.report.statistics import Estimate, MeanBand
 
-DECADE = 10.0  # rungs below the last by more than this factor are not fitted
 SEED = 20240  # of the bootstrap: the same runs, the same intervals
 
 
@@ -96,7 +95,7 @@ def _mean(values: Floats) -> float:
 
 def _exponent(rungs: Floats, samples: list[Floats], band: MeanBand, rng: np.random.Generator) -> Estimate:
     """Least squares through the logarithms of the last means; the runs of each rung are resampled on their own."""
-    late = rungs * DECADE >= rungs[-1]
+    late = of_last_decade(rungs)
     sizes, fitted = rungs[late], [sample for sample, is_late in zip(samples, late, strict=True) if is_late]
     value = np.array([slope(sizes, np.array([sample.mean() for sample in fitted]))])
     resampled = np.array(

@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from math import log, nan, sqrt
+from math import isnan, log, nan, sqrt
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,9 +11,12 @@ import numpy as np
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 
+from benchmarks.studies.choosing import Choice, choice
+from benchmarks.studies.pages import DOCS, put
 from benchmarks.studies.runs import Result, Run, collected
 
-FIGURES = Path(__file__).parents[2] / "docs" / "figures"
+FIGURES = DOCS / "figures"
+PAGE = "ftpl.md"
 COLUMNS = 2
 Seeds = Mapping[int, int]  # how many seeds for each number of rounds
 
@@ -35,7 +38,7 @@ class Fit(NamedTuple):
     error: float
 
     def __str__(self) -> str:
-        return f"{self.slope:.2f} ± {self.error:.2f}"
+        return "none" if isnan(self.slope) else f"{self.slope:.2f} ± {self.error:.2f}"
 
 
 class Curve(NamedTuple):
@@ -91,24 +94,60 @@ def fitted(curve: Sequence[Point]) -> Fit:
     return Fit(float(pull @ heights), float(np.sqrt(pull**2 @ relative**2)))
 
 
-def tabled(curve: Sequence[Point], axis: str) -> str:
-    """The rows of one curve, with its exponents."""
-    rows = [
-        f"    {axis} = {point.x:>9,.0f}: regret {point.mean:9.1f} ± {point.error:6.1f}, {point.seeds} seeds"
-        + (f", rows cut {point.cut:.2f}" if point.cut < 1.0 else "")
-        for point in curve
+def tables(panel: Panel, axis: str, measured: Mapping[str, Sequence[Point]]) -> list[str]:
+    """Markdown: curves over the same places, or some of them, share a table."""
+    groups: list[list[str]] = []
+    for label in measured:
+        mine = _places(measured[label])
+        group = next((one for one in groups if _nested(mine, _places(measured[one[0]]))), None)
+        if group is None:
+            groups.append([label])
+        elif len(mine) > len(measured[group[0]]):
+            group.insert(0, label)  # the first one has all places
+        else:
+            group.append(label)
+    return [
+        line for group in groups for line in (*_table(panel.title, axis, {one: measured[one] for one in group}), "")
     ]
-    return "\n".join([*rows, f"    exponent {fitted(curve)}, of the last two {fitted(curve[-2:])}"])
+
+
+def _places(curve: Sequence[Point]) -> set[float]:
+    return {point.x for point in curve}
+
+
+def _nested(one: set[float], other: set[float]) -> bool:
+    return one <= other or other <= one
+
+
+def _table(title: str, axis: str, measured: Mapping[str, Sequence[Point]]) -> list[str]:
+    places = [point.x for point in next(iter(measured.values()))]
+    heads = (title, *(f"{axis} = {place:,.0f}" for place in places), "exponent", "of the last two")
+    rows = []
+    for label, curve in measured.items():
+        cells = {point.x: _cell(point) for point in curve}
+        exponents = str(fitted(curve)), str(fitted(curve[-2:]))
+        rows.append((label, *(cells.get(place, "") for place in places), *exponents))
+    return ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *rows)]
+
+
+def _cell(point: Point) -> str:
+    """Mean and standard error; in brackets the share of the rows that were cut, where it is not all of them."""
+    digits = 0 if abs(point.mean) >= 1_000.0 else 1
+    cut = f" ({point.cut:.2f})" if point.cut < 1.0 else ""
+    return f"{point.mean:,.{digits}f} ± {point.error:,.{digits}f}{cut}"
 
 
 def draw(axes: Axes, label: str, curve: Sequence[Point]) -> None:
-    """One curve with bars of two standard errors."""
-    x, mean, error = (np.array(column) for column in list(zip(*curve, strict=True))[:3])
-    axes.errorbar(x, mean, 2 * error, marker="o", markersize=4, capsize=3, label=f"{label}: {fitted(curve).slope:.2f}")
+    """One curve with bars of two standard errors; a logarithmic axis has no place for a mean below 0."""
+    shown = [point for point in curve if point.mean > 0.0]
+    x, mean, error = (np.array(column) for column in list(zip(*shown, strict=True))[:3])
+    slope = fitted(curve).slope
+    exponent = "no exponent" if isnan(slope) else f"{slope:.2f}"
+    axes.errorbar(x, mean, 2 * error, marker="o", markersize=4, capsize=3, label=f"{label}: {exponent}")
 
 
-def run_study(study: Study, folder: Path, figure: Path) -> None:
-    """Play what is missing, print every number, and draw."""
+def run_study(study: Study, folder: Path, figure: Path) -> list[str]:
+    """Play what is missing, and draw; the tables of all numbers."""
     results = collected((run for panel in study.panels for curve in panel.curves for run in curve.runs), folder)
     matplotlib.use("svg")
     matplotlib.rcParams.update(
@@ -118,29 +157,34 @@ def run_study(study: Study, folder: Path, figure: Path) -> None:
     drawing, grid = pyplot.subplots(rows, COLUMNS, figsize=(10, 3.8 * rows), layout="constrained", squeeze=False)
     for axes in grid.flat[len(study.panels) :]:
         axes.remove()
+    lines: list[str] = []
     for axes, panel in zip(grid.flat, study.panels, strict=False):
-        print(panel.title)
-        for curve in panel.curves:
-            measured = points([results[run] for run in curve.runs], study.x)
-            print(f"  {curve.label}\n{tabled(measured, study.axis)}")
-            draw(axes, curve.label, measured)
+        measured = {curve.label: points([results[run] for run in curve.runs], study.x) for curve in panel.curves}
+        lines += tables(panel, study.axis, measured)
+        for label, curve in measured.items():
+            draw(axes, label, curve)
         axes.set(xscale="log", yscale="log", xlabel=study.axis, ylabel="mean regret")
         axes.set_title(panel.title, fontsize=10)
         axes.grid(alpha=0.3)
         axes.legend(fontsize=8)
     drawing.savefig(figure, metadata={"Date": None})
     pyplot.close(drawing)
-    print(f"drawn: {figure.name}")
+    return lines[:-1]
 
 
-def command(make: Callable[[bool], Study], about: str, arguments: Sequence[str] | None = None) -> None:
-    """The command line of a study: a folder for its runs, and `--quick` for a small form drawn there too."""
+def command(make: Callable[[bool, Choice], Study], about: str, arguments: Sequence[str] | None = None) -> None:
+    """The command line of a study: a folder for its runs, and `--quick` for a small form that changes no page."""
     parser = ArgumentParser(description=about)
     parser.add_argument("folder", type=Path, help="where each run leaves a file; runs that have one are not repeated")
     parser.add_argument(
-        "--quick", action="store_true", help="seconds instead of minutes; the figure goes to the folder"
+        "--quick",
+        action="store_true",
+        help="seconds instead of minutes; the figure goes to the folder, no page is written",
     )
     given = parser.parse_args(arguments)
-    study = make(given.quick)
+    study = make(given.quick, choice(given.folder, given.quick))
     place = given.folder if given.quick else FIGURES
-    run_study(study, given.folder, place / f"{study.name}.svg")
+    lines = run_study(study, given.folder, place / f"{study.name}.svg")
+    print("\n".join(lines))
+    if not given.quick:
+        put(PAGE, study.name, lines)

@@ -1,10 +1,10 @@
-"""The paper's open questions, measured: draws docs/figures/open-*.svg and prints the tables of docs/open-questions.md.
+"""The paper's open questions, measured: draws docs/figures/open-*.svg, writes the tables of docs/open-questions.md.
 
 python -m benchmarks.studies.open_questions FOLDER [QUESTION ...]
 """
 
 from argparse import ArgumentParser
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from itertools import product
 from multiprocessing import get_context
@@ -26,11 +26,14 @@ from amdp.experiments.storage import Store
 from amdp.report.drawing import COLORS, MARKERS, STYLE, plain_logarithms
 from amdp.report.rates import fit_ladders
 from amdp.report.statistics import Estimate, MeanBand, sign_flips
+from benchmarks.studies.choosing import least, seeds_apart
 from benchmarks.studies.curves import FIGURES
+from benchmarks.studies.pages import put
 from benchmarks.studies.rivers import CURRENTS, EDGES, LEARNERS, Swim
 from benchmarks.studies.stability import NOISES, Stability, single_step_ratio
 from benchmarks.studies.tasks import gathered
 
+PAGE = "open-questions.md"
 WORKERS = 2
 BAND = MeanBand()
 SEED = 5  # of the bootstrap
@@ -43,47 +46,60 @@ LATE = (  # world, losses, delay
 )
 STREAMS = ("ftpl-infinite", "hedge-infinite")
 PANELS = {
-    "more": "regret above that of the best Laplace",
+    "more": "regret above that of the chosen Laplace",
     "movement": "sum of |p_k - p_k+1|",
     "ratio": "stability / (squares / deviation)",
 }
 VISITS = (1.0, 0.1, 0.01)
 HARD = ("hidden-walk", "bernoulli")  # and the same means without the walk
 PROVED = {"ftpl-infinite": 5 / 6, "hedge-infinite": 2 / 3}  # for policies that are entered in every epoch
+STILL = ("still", "told the first kernel")  # in which river, and by whom, the rate of all swimmers is chosen
 SHORT = {"ftpl-infinite": "FTPL", "hedge-infinite": "Hedge", "ftpl-shared": "plain", "ftpl-delay-adapted": "adapted"}
 
 
 class Sizes(NamedTuple):
     """How much is played."""
 
+    tries: int  # seeds, apart from those that are reported, on which rates and noises are chosen
     episodes: int
     multipliers: tuple[float, ...]
-    seeds: int
+    late_seeds: int
     rungs: tuple[int, ...]
+    stream_seeds: int
     stability_rounds: int
     deviations: tuple[float, ...]
+    stability_seeds: int
     swims: int
+    swim_multipliers: tuple[float, ...]
     swim_seeds: int
 
 
 FULL = Sizes(
+    tries=8,
     episodes=2_000,
-    multipliers=(8.0, 32.0, 128.0, 512.0),
-    seeds=8,
-    rungs=(500, 1_000, 2_000, 4_000, 8_000),
+    multipliers=(8.0, 32.0, 128.0, 512.0, 2_048.0),
+    late_seeds=50,
+    rungs=(500, 1_000, 2_000, 4_000, 8_000, 16_000),
+    stream_seeds=16,
     stability_rounds=1_000,
     deviations=(0.01, 0.03, 0.1, 0.3, 1.0),
+    stability_seeds=20,
     swims=2_000,
-    swim_seeds=6,
+    swim_multipliers=(2.0, 8.0, 32.0, 128.0),
+    swim_seeds=20,
 )
 QUICK = Sizes(
+    tries=1,
     episodes=30,
     multipliers=(8.0, 32.0),
-    seeds=2,
+    late_seeds=2,
     rungs=(60, 120),
+    stream_seeds=2,
     stability_rounds=30,
     deviations=(0.1, 0.3),
+    stability_seeds=2,
     swims=32,
+    swim_multipliers=(8.0,),
     swim_seeds=2,
 )
 
@@ -99,31 +115,48 @@ def words(found: Estimate, digits: int = 1) -> str:
     return f"{value} [{low}, {high}]" if np.isfinite(found.low).all() else value
 
 
-def _least(tried: dict[float, Floats]) -> float:
-    """The setting of the least mean."""
-    return min(tried, key=lambda one: float(tried[one].mean()))
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
+    """A table of the page."""
+    return ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *rows)]
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Print a table of the page."""
-    for row in (heads, ["---"] * len(heads), *rows):
-        print("| " + " | ".join(row) + " |")
+class Answer(NamedTuple):
+    """What came of a question."""
+
+    figure: Figure
+    tables: Mapping[str, list[str]]  # by their places on the page
 
 
 # --- 1: estimates that look at the delay ------------------------------------------------------------------------------
 
 
-def delay_spec(sizes: Sizes) -> Spec:
-    """Both estimators at the same multiples of the theorem's rate, on the same seeds."""
+class Late(NamedTuple):
+    """An estimator at a multiple of the theorem's rate."""
+
+    name: str
+    multiplier: float
+
+    @property
+    def label(self) -> str:
+        """In a spec."""
+        return f"{self.name} x{self.multiplier:g}"
+
+
+def delay_spec(sizes: Sizes, seeds: Iterable[int], players: Mapping[str, Iterable[Late]]) -> Spec:
+    """Those who play each game, on these seeds."""
+    games: dict[Late, list[str]] = {}
+    for game, several in players.items():
+        for one in several:
+            games.setdefault(one, []).append(game)
     return Spec.from_dict(
         {
             "title": "delay-adapted estimates",
-            "seeds": sizes.seeds,
+            "seeds": list(seeds),
             "checkpoints": 2,
             "baseline": False,
             "learners": [
-                {"label": f"{name} x{factor:g}", "name": name, "multiplier": factor}
-                for name, factor in product(ESTIMATORS, sizes.multipliers)
+                {"label": one.label, "name": one.name, "multiplier": one.multiplier, "games": played}
+                for one, played in games.items()
             ],
             "games": [
                 {
@@ -148,56 +181,75 @@ def final_regrets(spec: Spec, store: Store) -> dict[tuple[str, str], Floats]:
     return {pair: np.array(values) for pair, values in found.items()}
 
 
-def delays(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
+def delays(folder: Path, sizes: Sizes, workers: Executor) -> Answer:
     """Does a delay-adapted estimator help FTPL?"""
-    spec = delay_spec(sizes)
+    every = [Late(name, factor) for name, factor in product(ESTIMATORS, sizes.multipliers)]
+    games = [", ".join(one) for one in LATE]
     with Store(folder / "delays") as store:
-        run(spec, store, ExternalExecutor(workers, WORKERS))
-        regrets = final_regrets(spec, store)
+        tries = _late(delay_spec(sizes, seeds_apart(sizes.tries), dict.fromkeys(games, every)), store, workers)
+        chosen = {game: [_best(tries, game, name, sizes.multipliers) for name in ESTIMATORS] for game in games}
+        regrets = _late(delay_spec(sizes, range(sizes.late_seeds), chosen), store, workers)
     rows = []
-    figure, grid = _grid(2, 2)
-    for axes, game in zip(grid.flat, spec.games, strict=True):
-        chosen = {}
-        for place, name in enumerate(ESTIMATORS):
-            tried = {factor: regrets[game, f"{name} x{factor:g}"] for factor in sizes.multipliers}
-            _points(axes, place, SHORT[name], sizes.multipliers, [interval(one) for one in tried.values()])
-            chosen[name] = _least(tried)
-        axes.set(xscale="log", title=game)
-        best = {name: f"{name} x{factor:g}" for name, factor in chosen.items()}
-        plain, adapted = (regrets[game, best[name]] for name in ESTIMATORS)
+    for game, best in chosen.items():
+        plain, adapted = (regrets[game, one.label] for one in best)
         chance = sign_flips(adapted - plain, np.random.default_rng(SEED)).p
-        tuned = [f"{words(interval(regrets[game, label]))} (x{label.split('x')[-1]})" for label in best.values()]
-        rows.append([game, *tuned, words(interval(adapted - plain)), f"{chance:.3f}"])
+        shown = [f"{words(interval(regrets[game, one.label]))} (x{one.multiplier:g})" for one in best]
+        rows.append([game, *shown, words(interval(adapted - plain)), f"{chance:.2g}"])
+    heads = ["world, losses, delay", "plain, chosen rate", "adapted, chosen rate", "adapted - plain", "p"]
+    tables = {"open-delays": table(heads, rows), "open-delays-rates": _per_rate(tries, games, sizes)}
+    return Answer(_tries_drawn(tries, games, sizes), tables)
+
+
+def _late(spec: Spec, store: Store, workers: Executor) -> dict[tuple[str, str], Floats]:
+    run(spec, store, ExternalExecutor(workers, WORKERS))
+    return final_regrets(spec, store)
+
+
+def _best(tries: Mapping[tuple[str, str], Floats], game: str, name: str, multipliers: Iterable[float]) -> Late:
+    return Late(name, least({factor: tries[game, Late(name, factor).label] for factor in multipliers}))
+
+
+def _tries_drawn(tries: Mapping[tuple[str, str], Floats], games: Sequence[str], sizes: Sizes) -> Figure:
+    figure, grid = _grid(2, 2)
+    for axes, game in zip(grid.flat, games, strict=True):
+        for place, name in enumerate(ESTIMATORS):
+            means = [interval(tries[game, Late(name, factor).label]) for factor in sizes.multipliers]
+            _points(axes, place, SHORT[name], sizes.multipliers, means)
+        axes.set(xscale="log", title=game)
     for axes in grid[-1]:
         axes.set_xlabel("multiple of the theorem's rate")
-    table(["world, losses, delay", "plain, best rate", "adapted, best rate", "adapted - plain", "p"], rows)
-    _per_rate(regrets, spec, sizes)
     return _finished(figure, grid, "regret", sizes.multipliers)
 
 
-def _per_rate(regrets: dict[tuple[str, str], Floats], spec: Spec, sizes: Sizes) -> None:
-    """The difference at every rate, not only at the best."""
+def _per_rate(tries: Mapping[tuple[str, str], Floats], games: Iterable[str], sizes: Sizes) -> list[str]:
+    """The difference at every rate, on the seeds of the tries."""
     rows = []
-    for game, factor in product(spec.games, sizes.multipliers):
-        plain, adapted = (regrets[game, f"{name} x{factor:g}"] for name in ESTIMATORS)
+    for game, factor in product(games, sizes.multipliers):
+        plain, adapted = (tries[game, Late(name, factor).label] for name in ESTIMATORS)
         rows.append([game, f"x{factor:g}", words(interval(plain)), words(interval(adapted - plain))])
-    table(["world, losses, delay", "rate", "plain", "adapted - plain"], rows)
+    return table(["world, losses, delay", "rate", "plain", "adapted - plain"], rows)
 
 
 # --- 2: other noises --------------------------------------------------------------------------------------------------
 
 
-def noises(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
+def noises(folder: Path, sizes: Sizes, workers: Executor) -> Answer:
     """Do other perturbations change the stability?"""
     tasks = {
-        (noise, spread): [Stability(noise, spread, sizes.stability_rounds, seed) for seed in range(sizes.seeds)]
+        (noise, spread): [
+            Stability(noise, spread, sizes.stability_rounds, seed)
+            for seed in (*range(sizes.stability_seeds), *seeds_apart(sizes.tries))
+        ]
         for noise, spread in product(NOISES, sizes.deviations)
     }
     results = gathered((one for several in tasks.values() for one in several), folder / "noises", workers)
-    found = {pair: _columns([results[one] for one in several]) for pair, several in tasks.items()}
+    found, tried = (
+        {pair: _columns([results[one] for one in several[part]]) for pair, several in tasks.items()}
+        for part in _parts(sizes.stability_seeds)
+    )
     for columns in found.values():
         columns["ratio"] = columns["stability"] * columns["deviation"] / columns["squares"]
-    best = {noise: _least({spread: found[noise, spread]["regret"] for spread in sizes.deviations}) for noise in NOISES}
+    best = {noise: least({spread: tried[noise, spread]["regret"] for spread in sizes.deviations}) for noise in NOISES}
     reference = found["laplace", best["laplace"]]["regret"]  # in games of the same losses
     for columns in found.values():
         columns["more"] = columns["regret"] - reference
@@ -216,9 +268,22 @@ def noises(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
         greatest = max(float(found[noise, spread]["ratio"].max()) for spread in sizes.deviations)
         steps = [f"{single_step_ratio(noise, chance):.3g}" for chance in VISITS]
         rows.append([noise, f"{best[noise]:g}", *shown, f"{greatest:.2f}", *steps])
-    heads = ["noise", "best deviation", "regret", "more than Laplace", "movement", "ratio", "greatest ratio of a game"]
-    table([*heads, *(f"single step, chance {chance:g}" for chance in VISITS)], rows)
-    return _finished(figure, grid, "")
+    heads = [
+        "noise",
+        "chosen deviation",
+        "regret",
+        "more than Laplace",
+        "movement",
+        "ratio",
+        "greatest ratio of a game",
+    ]
+    heads += [f"single step, chance {chance:g}" for chance in VISITS]
+    return Answer(_finished(figure, grid, ""), {"open-noises": table(heads, rows)})
+
+
+def _parts(seeds: int) -> tuple[slice, slice]:
+    """Of seeds in their order: those that are reported, and those of the tries."""
+    return slice(seeds), slice(seeds, None)
 
 
 def _columns(results: Sequence[dict[str, float]]) -> dict[str, Floats]:
@@ -237,10 +302,10 @@ def stream_ladders(sizes: Sizes) -> list[Ladder]:
     ]
 
 
-def exponents(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
+def exponents(folder: Path, sizes: Sizes, workers: Executor) -> Answer:
     """What does the regret of infinite-horizon FTPL grow like where switching is hard?"""
     ladders = stream_ladders(sizes)
-    spec = spec_of("hidden walks", ladders, sizes.seeds)
+    spec = spec_of("hidden walks", ladders, sizes.stream_seeds)
     with Store(folder / "streams") as store:
         run(spec, store, ExternalExecutor(workers, WORKERS))
         fits = fit_ladders(spec, store, ladders)
@@ -258,8 +323,8 @@ def exponents(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
             paid = [f"{words(mean, 0)}; {switches[pair].mean():.0f}" for pair, mean in zip(pairs, means, strict=True)]
             rows.append([f"{SHORT[ladder.name]}, {losses}", *paid, words(one.exponent, 2), f"{ladder.proved:.2f}"])
         axes.set(xscale="log", yscale="log", xlabel="steps T", title=f"switching bandit, {losses}")
-    table(["learner, losses", *(f"T = {rung:,}" for rung in sizes.rungs), "exponent", "proved"], rows)
-    return _finished(figure, grid, "regret", sizes.rungs)
+    heads = ["learner, losses", *(f"T = {rung:,}" for rung in sizes.rungs), "exponent", "proved"]
+    return Answer(_finished(figure, grid, "regret", sizes.rungs), {"open-exponents": table(heads, rows)})
 
 
 def _entering(spec: Spec, store: Store, pair: tuple[str, str]) -> Floats:
@@ -276,10 +341,11 @@ def _slope(axes: Axes, x: Sequence[int], y: Floats, exponent: float, color: str)
 # --- 4: kernels that change -------------------------------------------------------------------------------------------
 
 
-def rivers(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
+def rivers(folder: Path, sizes: Sizes, workers: Executor) -> Answer:
     """What do learners pay that are not told that the current changes?"""
+    rate = _swimming_rate(folder / "rivers", sizes, workers)
     tasks = {
-        (current, learner): [Swim(current, learner, sizes.swims, seed) for seed in range(sizes.swim_seeds)]
+        (current, learner): [Swim(current, learner, sizes.swims, seed, rate) for seed in range(sizes.swim_seeds)]
         for current, learner in product(CURRENTS, LEARNERS)
     }
     results = gathered((one for several in tasks.values() for one in several), folder / "rivers", workers)
@@ -300,8 +366,22 @@ def rivers(folder: Path, sizes: Sizes, workers: Executor) -> Figure:
         axes.set(title=current, xticks=range(0, EDGES, 3))
     for axes in grid[-1]:
         axes.set_xlabel("changes that the comparator is allowed")
-    table(["current", "learner", "static", f"{EDGES - 1} changes", "each round", "empty boxes"], rows)
-    return _finished(figure, grid, "regret")
+    heads = ["current", "learner", "static", f"{EDGES - 1} changes", "each round", "empty boxes"]
+    return Answer(_finished(figure, grid, "regret"), {"open-rivers": table(heads, rows)})
+
+
+def _swimming_rate(folder: Path, sizes: Sizes, workers: Executor) -> float:
+    """The multiple of the theorem's rate for all: the best of who knows a river that stays, on seeds of the tries."""
+    tries = {
+        factor: [Swim(*STILL, sizes.swims, seed, factor) for seed in seeds_apart(sizes.tries)]
+        for factor in sizes.swim_multipliers
+    }
+    results = gathered((one for several in tries.values() for one in several), folder, workers)
+    regrets = {factor: np.array([results[one]["changes 0"] for one in several]) for factor, several in tries.items()}
+    shown = ", ".join(f"x{factor:g} {float(regret.mean()):,.0f}" for factor, regret in regrets.items())
+    best = least(regrets)
+    print(f"rate x{best:g} chosen for all: {shown}")
+    return best
 
 
 # --- figures and the command ------------------------------------------------------------------------------------------
@@ -335,7 +415,7 @@ def _finished(figure: Figure, grid: Any, label: str, ticks: Sequence[float] = ()
     return figure
 
 
-QUESTIONS: dict[str, Callable[[Path, Sizes, Executor], Figure]] = {
+QUESTIONS: dict[str, Callable[[Path, Sizes, Executor], Answer]] = {
     "delays": delays,
     "noises": noises,
     "exponents": exponents,
@@ -347,7 +427,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, help="where every run leaves a file; runs that have one are not repeated")
     parser.add_argument("questions", nargs="*", metavar="QUESTION", help=f"of {', '.join(QUESTIONS)}; all if none")
-    parser.add_argument("--quick", action="store_true", help="a small form; its figures go to the folder")
+    parser.add_argument(
+        "--quick", action="store_true", help="a small form; its figures go to the folder, no page is written"
+    )
     given = parser.parse_args(arguments)
     unknown = set(given.questions) - set(QUESTIONS)
     if unknown:
@@ -357,10 +439,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     with _workers(given.quick) as workers, matplotlib.rc_context(STYLE):
         for name in given.questions or QUESTIONS:
-            figure = QUESTIONS[name](given.folder, QUICK if given.quick else FULL, workers)
-            figure.savefig(place / f"open-{name}.svg", metadata={"Date": None})
-            pyplot.close(figure)
-            print(f"drawn: open-{name}.svg", flush=True)
+            answer = QUESTIONS[name](given.folder, QUICK if given.quick else FULL, workers)
+            answer.figure.savefig(place / f"open-{name}.svg", metadata={"Date": None})
+            pyplot.close(answer.figure)
+            for part, lines in answer.tables.items():
+                print("\n".join(lines), flush=True)
+                if not given.quick:
+                    put(PAGE, part, lines)
 
 
 def _workers(quick: bool) -> Executor:

@@ -7,22 +7,26 @@ python -m benchmarks.studies.regret_rates FOLDER
 
 from collections.abc import Sequence
 
+from benchmarks.studies.choosing import Choice
 from benchmarks.studies.curves import Curve, Panel, Seeds, Study, command, over_rounds
 from benchmarks.studies.runs import Run
 
-FRESH: Seeds = {1_000: 24, 3_162: 16, 10_000: 8, 31_623: 4, 100_000: 2}
-FIXED: Seeds = {1_000: 12, 3_162: 12, 10_000: 12, 31_623: 12}  # the same seeds: what is paid depends on the draw
-SHORTER: Seeds = {1_000: 8, 3_162: 6, 10_000: 6}
+FRESH: Seeds = {**dict.fromkeys((1_000, 3_162, 10_000, 31_623), 20), 100_000: 8}
+FIXED: Seeds = dict.fromkeys((1_000, 3_162, 10_000, 31_623), 20)  # the same seeds: what is paid depends on the draw
+LONG_EPISODES: Seeds = dict.fromkeys((1_000, 3_162, 10_000, 31_623, 100_000), 6)
 QUICK: Seeds = {30: 2, 100: 2}
+TRIED = 10_000  # rounds of the games that choose a rate
 
 
-def study(quick: bool) -> Study:
-    """Both noises where that is cheap, fresh noise in longer games, and adversaries that change their mind."""
-    fresh, fixed, shorter = (QUICK,) * 3 if quick else (FRESH, FIXED, SHORTER)
+def study(quick: bool, choose: Choice) -> Study:
+    """Both noises, long episodes, adversaries that change their mind; the theorem's rate, or one chosen by tries."""
+    fresh, fixed, long_episodes = (QUICK,) * 3 if quick else (FRESH, FIXED, LONG_EPISODES)
 
     def curve(label: str, run: Run, seeds: Seeds) -> Curve:
         return Curve(label, over_rounds(run, seeds))
 
+    river = Run("river-swim", "bernoulli", 30 if quick else TRIED, 0)
+    tuned = choose(river)
     arms, tiny = Run("two-arms", "nominal", 0, 0), Run("tiny", "bernoulli", 0, 0)
     return Study(
         "regret-rates",
@@ -41,24 +45,24 @@ def study(quick: bool) -> Study:
                 (
                     curve("fresh noise", tiny, fresh),
                     curve("noise drawn once", tiny._replace(noise="fixed"), fixed),
-                    curve("fresh, independent trials", tiny._replace(shared=False), shorter),
+                    curve("fresh, independent trials", tiny._replace(shared=False), fresh),
                 ),
             ),
             Panel(
                 "20 steps, Bernoulli losses, fresh noise",
                 (
-                    curve("forest (20, 3, 2)", Run("forest", "bernoulli", 0, 0), fresh),
-                    curve("lock (20, 6, 2)", Run("lock", "bernoulli", 0, 0), fresh),
-                    curve("river-swim (20, 6, 2)", Run("river-swim", "bernoulli", 0, 0), shorter),
-                    curve("river-swim, rate x 8", Run("river-swim", "bernoulli", 0, 0, multiplier=8.0), shorter),
+                    curve("forest (20, 3, 2)", Run("forest", "bernoulli", 0, 0), long_episodes),
+                    curve("lock (20, 6, 2)", Run("lock", "bernoulli", 0, 0), long_episodes),
+                    curve("river-swim (20, 6, 2)", river, long_episodes),
+                    curve(f"river-swim, rate x {tuned.multiplier:g}", tuned, long_episodes),
                 ),
             ),
             Panel(
                 "tiny, losses that change, fresh noise",
                 (
-                    curve("sinusoid", tiny._replace(losses="sinusoid"), shorter),
-                    curve("swap", tiny._replace(losses="swap"), shorter),
-                    curve("switching", tiny._replace(losses="switching"), shorter),
+                    curve("sinusoid", tiny._replace(losses="sinusoid"), fresh),
+                    curve("swap", tiny._replace(losses="swap"), fresh),
+                    curve("switching", tiny._replace(losses="switching"), fresh),
                 ),
             ),
         ),

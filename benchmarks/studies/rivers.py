@@ -26,7 +26,6 @@ STEPS, STATES = 4, 3
 CALM, STRONG = 0.1, 0.9  # chance that a swimmer against the current does not advance
 STAYING = 0.35  # reward for resting at the lower end; at the upper end it is 1
 EDGES = 16  # places at which a comparator may change its policy
-MULTIPLIER = 8.0
 RADIUS_SCALE = 0.03
 
 
@@ -80,12 +79,13 @@ class Swim:
     learner: str
     rounds: int
     seed: int
+    multiplier: float = 8.0  # of the theorem's rate
 
     @property
     def file(self) -> str:
         """Of its result."""
         words = f"{self.current} {self.learner}".replace(",", "").replace(" ", "-")
-        return f"swim_{words}_{self.rounds}_{self.seed}.json"
+        return f"swim_{words}_{self.rounds}_{self.seed}_x{self.multiplier:g}.json"
 
     def measured(self) -> dict[str, float]:
         """What was paid, and the regret against comparators of ever more changes; `empty` is 1 if the box gave up."""
@@ -108,7 +108,7 @@ class Swim:
         for first, last in pairwise(_parts(self.learner, speeds)):
             tables = FixedLosses(np.stack([game.table(k) for k in range(first, last)]))
             domain = _told(self.learner, speeds, first)
-            learner = Ftpl.tuned(domain, last - first, resampling=SharedResampling, multiplier=MULTIPLIER)
+            learner = Ftpl.tuned(domain, last - first, resampling=SharedResampling, multiplier=self.multiplier)
             for one in play_rounds(ArenaGame(arena(speeds[first:last]), tables), learner, domain, streams):
                 yield replace(one, k=first + one.k)
 

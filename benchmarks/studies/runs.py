@@ -14,13 +14,14 @@ from amdp.algorithms.estimators.resampling import GeometricResampling, SharedRes
 from amdp.algorithms.ftpl.perturbed_leader import Ftpl, LiteralFtpl
 from amdp.game import delays
 from amdp.game.arenas import Episodic
+from amdp.game.blocks import Block
 from amdp.game.delays import Delays
-from amdp.game.loop import ArenaGame, play_rounds
+from amdp.game.loop import ArenaGame, play_blocks
 from amdp.game.regret import measure
-from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
 from amdp.instances import Instance
 from amdp.losses import LossSequence
+from benchmarks.timing import one_thread
 
 WORKERS = 2
 LEARNERS: dict[str, type[Ftpl]] = {"fresh": Ftpl, "fixed": LiteralFtpl}
@@ -92,7 +93,7 @@ def executed(run: Run) -> Result:
         resampling=SharedResampling if run.shared else GeometricResampling,
         multiplier=run.multiplier,
     )
-    watched = Watched(play_rounds(game, learner, told, Streams.from_seed(run.seed)), told)
+    watched = Watched(play_blocks(game, learner, told, Streams.from_seed(run.seed)), told)
     regret = measure(game, watched, checkpoints=[run.rounds])
     return Result(run, float(regret.low[-1]), late.total_within, watched.cut, float(regret.learner_seconds[-1]))
 
@@ -105,15 +106,17 @@ def _told(run: Run, world: Instance) -> MarkovPolicies:
 
 
 class Watched:
-    """Rounds that pass by, and what their segments leave of what the learner was told."""
+    """Blocks of rounds that pass by, and what their segments leave of what the learner was told."""
 
-    def __init__(self, played: Iterator[Round], told: MarkovPolicies) -> None:
+    def __init__(self, played: Iterator[Block], told: MarkovPolicies) -> None:
         self.played, self.dynamics = played, told.dynamics
 
-    def __iter__(self) -> Iterator[Round]:
-        for one in self.played:
-            self.dynamics = self.dynamics.narrow(one.segment)
-            yield one
+    def __iter__(self) -> Iterator[Block]:
+        for block in self.played:
+            if isinstance(self.dynamics, BernsteinBox):
+                for one in block:
+                    self.dynamics = self.dynamics.narrow(one.segment)
+            yield block
 
     @property
     def cut(self) -> float:
@@ -131,6 +134,7 @@ def collected(runs: Iterable[Run], folder: Path) -> dict[Run, Result]:
     missing = [run for run in wanted if not (folder / run.file).exists()]
     folder.mkdir(parents=True, exist_ok=True)
     if missing:
+        one_thread()  # what is spawned inherits it: each worker has one core
         with ProcessPoolExecutor(min(WORKERS, len(missing)), get_context("spawn")) as pool:
             for done, ready in enumerate(as_completed(pool.submit(_write, run, folder) for run in missing), start=1):
                 print(f"{done}/{len(missing)} {ready.result()}", flush=True)

@@ -51,6 +51,7 @@ NAMED = (
     *("soft-leader", "soft-leader-full", "pomd", "dilated-bonus", "delayed-oppo", "delayed-oppo-full"),
     *("o-reps", "o-reps-full", "o-reps-adaptive", "uob-reps", "uc-o-reps-bernstein", "delayed-uob-reps"),
     "delayed-uob-ftrl",
+    "uniform",
 )
 IN_BOXES = (
     *("ftpl", "ftpl-shared", "ftpl-scaled", "ftpl-scaled-per-step", "ftpl-adaptive", "fpl", "soft-leader"),
