@@ -10,7 +10,7 @@ from pkgutil import iter_modules
 from rich.console import Console
 
 from benchmarks import suites
-from benchmarks.page import require_places, with_figures
+from benchmarks.page import put, require_places, suite_figures
 from benchmarks.results import Fuzz, Row, as_json, show
 from benchmarks.timing import Effort, one_thread
 
@@ -27,7 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise SystemExit("--only and --json are for one suite")
     names = _names() if asked.suite == ALL else [asked.suite]
     if asked.page:
-        require_places(asked.page.read_text(encoding="utf-8"), names)
+        require_places(asked.page, names)
     wrong = [_is_wrong(suite, asked) for suite in names]
     return int(any(wrong))
 
@@ -46,8 +46,7 @@ def _is_wrong(suite: str, asked: Namespace) -> bool:
         asked.json.write_text(json.dumps(as_json(suite, rows), indent=1) + "\n")
     if asked.page:
         command = f"python -m benchmarks {suite}" + (f" --only {' '.join(asked.only)}" if asked.only else "")
-        page = with_figures(asked.page.read_text(encoding="utf-8"), suite, rows, command)
-        asked.page.write_text(page, encoding="utf-8")
+        put(asked.page, suite, suite_figures(rows, command))
     return any(isinstance(row, Fuzz) and not row.met for row in rows)
 
 
