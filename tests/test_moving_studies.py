@@ -48,5 +48,5 @@ def test_a_study_of_moving_losses_measures_every_number_of_changes_and_restarts_
     assert restarted["7"] < plain["7"]
     found = {run: dict.fromkeys(restarted, float(run.seed)) for run in moving_losses.runs(160, 3)}
     rows = moving_losses.table(found)[2:]
-    assert len(rows) == len(moving_losses.WORLDS) * len(moving_losses.ADVERSARIES) * len(moving_losses.LEARNERS)
+    assert len(rows) == len(moving_losses.THREE) * len(moving_losses.ADVERSARIES) * len(moving_losses.LEARNERS)
     assert all(row.count("| 2 ± 1 ") == len(moving_losses.CHANGES) for row in rows)

@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 
+from amdp import instances
 from amdp.game.arenas import Episodic
 from amdp.game.dynamic_regret import best_sequences, even_edges, interval_costs
 from amdp.game.games import Game
 from amdp.game.loop import ArenaGame
 from amdp.game.match import play
 from benchmarks.page import markdown
+from benchmarks.studies.beyond_table_1 import THREE
 from benchmarks.studies.no_tuning import Mean
 from benchmarks.studies.tasks import study
 
 NAME = "moving-losses"
-WORLDS = ("tiny", "random-dense", "river-swim")
 PHASES = 8
 ADVERSARIES = ("switching", "swap", "sinusoid")
 RESTARTED = "o-reps-full, restarted"
@@ -70,7 +71,7 @@ class Run:
 
     def measured(self) -> dict[str, float]:
         """The regret by the number of changes that the comparator is allowed."""
-        game = Game(self.world, self.losses, self.rounds, seed=self.seed)
+        game = Game(instances.build(**THREE[self.world]), self.losses, self.rounds, seed=self.seed)
         played = ArenaGame(Episodic(game.world.kernel, game.world.initial), game.losses)
         best = best_sequences(interval_costs(played, even_edges(self.rounds, INTERVALS)))
         paid = sum(self._paid(part) for part in self._parts(game))
@@ -89,7 +90,7 @@ class Run:
 
 def runs(rounds: int, seeds: int) -> list[Run]:
     """All of them."""
-    every = product(WORLDS, ADVERSARIES, LEARNERS, range(1, seeds + 1))
+    every = product(THREE, ADVERSARIES, LEARNERS, range(1, seeds + 1))
     return [Run(world, adversary, name, rounds, seed) for world, adversary, name, seed in every]
 
 
@@ -99,7 +100,7 @@ def table(found: dict[Run, dict[str, float]]) -> list[str]:
 
 
 def _rows(found: dict[Run, dict[str, float]]) -> Iterator[list[str]]:
-    for where in product(WORLDS, ADVERSARIES, LEARNERS):
+    for where in product(THREE, ADVERSARIES, LEARNERS):
         mine = [result for run, result in found.items() if (run.world, run.adversary, run.learner) == where]
         means = (Mean.of(np.array([result[str(changes)] for result in mine])) for changes in CHANGES)
         yield [*where, *(mean.shown(0) for mean in means)]
