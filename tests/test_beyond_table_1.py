@@ -1,5 +1,6 @@
 """The study of the learners beyond Table 1: fair tuning, differences seed by seed, its quick form and its page."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,12 @@ def test_every_learner_and_rival_meets_every_world_on_seeds_that_nothing_was_tun
     for learner in players - set(spec.tune.grids):
         assert learner in spec.self_tuned
     assert all(callable(recipe(settings.name)) for settings in spec.learners.values())
+
+
+def test_every_rate_says_where_it_comes_from() -> None:
+    names = {part.settings.get(label, {"name": label})["name"] for part in PARTS for label in part.rivals}
+    for name in sorted(names):
+        assert re.search(r"\[(derived|confirmed|from memory)", recipe(name).__doc__ or ""), name
 
 
 def test_a_difference_is_that_of_the_same_seeds_and_of_the_tuned_runs() -> None:
