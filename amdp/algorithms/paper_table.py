@@ -27,8 +27,8 @@ FTPL, OMD, POLICY = "FTPL", "OMD", "policy optimization"
 POLYNOMIAL, ORACLE, EXPONENTIAL = "polynomial", "given a planning oracle", "exponential"
 # `part`: where the algorithm comes from, seen from the paper.
 PRINTED, RELATED, SINCE = "Table 1", "related work", "since then"
-# `provenance`: how close the code is to the source. A rate is confirmed if a text or code of its source was at hand that
-# has it, with its constants; one that balances or inverts a bound is reconstructed. `OWN` has no source to agree with.
+# `provenance`: how close the code is to the source. A rate is confirmed if a text or code of its source was at hand
+# that has it, with its constants; one that balances or inverts a bound is reconstructed; `OWN` has no source.
 PAPER, CONFIRMED, SOURCE, VARIANT, GUESS, OWN = (
     "the paper",
     "its source, rate confirmed",

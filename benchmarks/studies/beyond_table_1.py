@@ -19,7 +19,7 @@ from rich.console import Console
 
 from amdp.arrays import Floats
 from amdp.experiments.dynamic import dynamic_frame
-from amdp.experiments.engines import Engine, ExternalExecutor, LocalPool
+from amdp.experiments.engines import Engine, ExternalExecutor
 from amdp.experiments.progress import watcher
 from amdp.experiments.runner import run
 from amdp.experiments.spec import Role, Spec
@@ -270,9 +270,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if asked.page:
         require_places(asked.page, [NAME])
     lines = [NOTES, ""]
-    for part in (part for part in PARTS if part.name in asked.only):
-        engine = ExternalExecutor(workers(True, 1), 1) if asked.quick else LocalPool(asked.workers)
-        lines += played(part, asked.folder, engine, asked.quick).lines()
+    with workers(asked.quick, asked.workers) as executor:  # one for all parts: processes take seconds to start
+        for part in (part for part in PARTS if part.name in asked.only):
+            lines += played(part, asked.folder, ExternalExecutor(executor, asked.workers), asked.quick).lines()
     text = "\n".join(lines)
     (asked.folder / f"{NAME}.md").write_text(text)
     print(text)
