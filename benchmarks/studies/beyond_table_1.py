@@ -101,6 +101,7 @@ class Part:
 
 
 BARRIER, OF_THEORY = "bobw, log-barrier 0.1", "bobw, log-barrier of theory"
+LITTLE, LITTLE_FALLING = "o-reps-ix, gamma 0.001", "o-reps-ix-anytime, gamma 0.04"
 PARTS = (
     Part(
         "bandit",
@@ -114,6 +115,17 @@ PARTS = (
             "o-reps-ix-anytime": "o-reps-ix",
         },
         {BARRIER: {"name": "bobw", "settings": {"barrier": 0.1}}, OF_THEORY: {"name": "bobw"}},
+    ),
+    Part(
+        "exploration",
+        "The same with a sixteenth of the implicit exploration of theory, about",
+        THREE,
+        1_000,
+        {LITTLE: "o-reps", LITTLE_FALLING: LITTLE},
+        {
+            LITTLE: {"name": "o-reps-ix", "settings": {"gamma": 0.001}},
+            LITTLE_FALLING: {"name": "o-reps-ix-anytime", "settings": {"gamma": 0.04}},  # of the first round
+        },
     ),
     Part(
         "few-policies",
