@@ -72,7 +72,7 @@ class Sizes(NamedTuple):
     tail_seeds: int
 
 
-FULL = Sizes("tiny", (500, 1_000, 2_000, 4_000, 8_000), 10, ("tiny", "river-swim"), 1_000, 200)
+FULL = Sizes("tiny", (500, 1_000, 2_000, 4_000, 8_000), 10, ("tiny",), 1_000, 200)
 QUICK = Sizes("tiny", (20, 40), 2, ("tiny",), 20, 3)
 
 

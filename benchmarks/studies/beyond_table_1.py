@@ -101,7 +101,6 @@ class Part:
 
 
 BARRIER, OF_THEORY = "bobw, log-barrier 0.1", "bobw, log-barrier of theory"
-LITTLE, LITTLE_FALLING = "o-reps-ix, gamma 0.001", "o-reps-ix-anytime, gamma 0.04"
 PARTS = (
     Part(
         "bandit",
@@ -115,17 +114,6 @@ PARTS = (
             "o-reps-ix-anytime": "o-reps-ix",
         },
         {BARRIER: {"name": "bobw", "settings": {"barrier": 0.1}}, OF_THEORY: {"name": "bobw"}},
-    ),
-    Part(
-        "exploration",
-        "The same with a sixteenth of the implicit exploration of theory, about",
-        THREE,
-        1_000,
-        {LITTLE: "o-reps", LITTLE_FALLING: LITTLE},
-        {
-            LITTLE: {"name": "o-reps-ix", "settings": {"gamma": 0.001}},
-            LITTLE_FALLING: {"name": "o-reps-ix-anytime", "settings": {"gamma": 0.04}},  # of the first round
-        },
     ),
     Part(
         "few-policies",
@@ -161,21 +149,21 @@ PARTS = (
         "totals",
         "The total loss of an episode",
         THREE,
-        1_000,
+        500,
         {"o-reps-aggregate": "o-reps", "soft-leader-aggregate": "soft-leader", "ftpl-aggregate": "ftpl-scaled"},
     ),
     Part(
         "totals-reached",
         "The total loss of an episode, where every policy comes everywhere",
         REACHED,
-        1_000,
+        500,
         {"o-ssp-aggregate": "o-ssp"},
     ),
     Part(
         "moving",
         f"All losses, which switch {PHASES - 1} times; regret against as many changes",
         THREE,
-        320,
+        160,
         {"do-reps": "o-reps-full", "do-reps-optimistic": "do-reps", "o-reps-fixed-share": "o-reps-full"},
         {"o-reps-fixed-share": {"name": "o-reps-fixed-share", "settings": {"changes": PHASES - 1}}},
         {"name": "switching"},
@@ -185,7 +173,7 @@ PARTS = (
         "budgets",
         "Losses of the pairs that were met, within budgets",
         BUDGETED,
-        100,
+        60,
         {
             "o-reps": "ftpl-scaled",
             "o-reps-adaptive": "o-reps",
@@ -193,7 +181,7 @@ PARTS = (
             "ftpl-adaptive": "o-reps-adaptive",
         },
     ),
-    Part("budgets-full", "All losses, within budgets", BUDGETED, 100, {"o-reps-full": "fpl", "fpl": "o-reps-full"}),
+    Part("budgets-full", "All losses, within budgets", BUDGETED, 60, {"o-reps-full": "fpl", "fpl": "o-reps-full"}),
 )
 
 HEADS = ("world", "learner", "by theory", "rate", "tuned", "share of uniform", "rival, tuned", "its regret", "more", "")
