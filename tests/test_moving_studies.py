@@ -14,6 +14,7 @@ from amdp.experiments.execution import execute
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
 from benchmarks.studies import moving_losses
+from benchmarks.studies.beyond_table_1 import THREE
 
 GAME = {"instance": "tiny", "episodes": 40, "losses": {"name": "switching", "every": 10}}
 
@@ -48,5 +49,5 @@ def test_a_study_of_moving_losses_measures_every_number_of_changes_and_restarts_
     assert restarted["7"] < plain["7"]
     found = {run: dict.fromkeys(restarted, float(run.seed)) for run in moving_losses.runs(160, 3)}
     rows = moving_losses.table(found)[2:]
-    assert len(rows) == len(moving_losses.THREE) * len(moving_losses.ADVERSARIES) * len(moving_losses.LEARNERS)
+    assert len(rows) == len(THREE) * len(moving_losses.ADVERSARIES) * len(moving_losses.LEARNERS)
     assert all(row.count("| 2 ± 1 ") == len(moving_losses.CHANGES) for row in rows)
