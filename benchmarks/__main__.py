@@ -14,8 +14,9 @@ from rich.console import Console
 
 from amdp.text import suggestion
 from benchmarks import suites
-from benchmarks.page import README, SPEED, require_places, with_chosen, with_figures
+from benchmarks.page import require_places
 from benchmarks.results import Fuzz, Row, as_json, show
+from benchmarks.speed_page import SPEED, put_suite
 from benchmarks.timing import Effort, one_thread
 
 Cases = dict[str, Callable[[Effort], Iterator[Row]]]
@@ -46,21 +47,13 @@ def _is_wrong(suite: str, asked: Namespace) -> bool:
         asked.json.write_text(json.dumps(as_json(suite, rows), indent=1) + "\n")
     if asked.page:
         command = f"python -m benchmarks {suite}" + (f" --only {' '.join(asked.only)}" if asked.only else "")
-        _write(asked.page, _place(suite, asked), rows, command, seconds)
+        put_suite(asked.page, _place(suite, asked), rows, command, seconds)
     return any(isinstance(row, Fuzz) and not row.met for row in rows)
 
 
 def _place(suite: str, asked: Namespace) -> str:
     """The name of the place of a table: cases that were asked for by name have a place of their own."""
     return " ".join([suite, *asked.only])
-
-
-def _write(page: Path, place: str, rows: Sequence[Row], command: str, seconds: float) -> None:
-    """Put a table in its place; the README follows the page of speeds."""
-    text = with_figures(page.read_text(encoding="utf-8"), place, rows, command, seconds)
-    page.write_text(text, encoding="utf-8")
-    if page.resolve() == SPEED:
-        README.write_text(with_chosen(README.read_text(encoding="utf-8"), text), encoding="utf-8")
 
 
 def _names() -> list[str]:
@@ -118,7 +111,7 @@ def _parse(arguments: Sequence[str] | None) -> Namespace:
         if not asked.page.is_file():
             parser.error(f"{asked.page}: there is no such page")
         places = _names() if asked.suite == ALL else [_place(asked.suite, asked)]
-        require_places(asked.page.read_text(encoding="utf-8"), places)
+        require_places(asked.page, places)
     return asked
 
 

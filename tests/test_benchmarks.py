@@ -10,9 +10,10 @@ import pytest
 
 from benchmarks import suites
 from benchmarks.__main__ import main, run, usual
-from benchmarks.page import README, SPEED, require_places, with_chosen
+from benchmarks.page import require_places
 from benchmarks.processes import run_fresh
 from benchmarks.results import Goal, Row, as_json, as_long, at_least, at_most, faster
+from benchmarks.speed_page import README, SPEED, with_chosen
 from benchmarks.suites import oracles, stationary
 from benchmarks.suites.oracles import CASES
 from benchmarks.timing import Effort, Times, side_by_side
@@ -99,12 +100,14 @@ def test_the_command_prints_a_table_writes_the_rows_and_puts_the_table_in_its_pl
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file, page = tmp_path / "rows.json", tmp_path / "speed.md"
-    page.write_text("before\n<!-- figures of oracles -->\nold\n<!-- end of figures -->\nafter\n")
+    page.write_text("before\n<!-- figures of oracles visits -->\nold\n<!-- end of figures -->\nafter\n")
     assert main(["oracles", "--quick", "--only", "visits", "--json", str(file), "--page", str(page)]) == 0
     assert "greatest visits, one pair" in capsys.readouterr().out
     assert len(json.loads(file.read_text())["rows"]) == 4
     written = page.read_text()
-    assert written.startswith("before\n<!-- figures of oracles -->\n`python -m benchmarks oracles --only visits`")
+    assert written.startswith(
+        "before\n<!-- figures of oracles visits -->\n`python -m benchmarks oracles --only visits`"
+    )
     assert written.endswith("|\n<!-- end of figures -->\nafter\n")
     assert "old" not in written
     assert "| greatest visits, one pair |" in written
@@ -113,10 +116,9 @@ def test_the_command_prints_a_table_writes_the_rows_and_puts_the_table_in_its_pl
 
 
 def test_the_page_of_speeds_has_a_place_for_every_suite() -> None:
-    page = SPEED.read_text(encoding="utf-8")
-    require_places(page, [found.name for found in iter_modules(suites.__path__)])
+    require_places(SPEED, [found.name for found in iter_modules(suites.__path__)])
     with pytest.raises(SystemExit, match="no place for these figures: write <!-- figures of swimming -->"):
-        require_places(page, ["oracles", "swimming"])
+        require_places(SPEED, ["oracles", "swimming"])
 
 
 def test_the_readme_shows_rows_of_the_page_of_speeds() -> None:

@@ -1,4 +1,4 @@
-"""The studies of total losses and of losses that move, and regret against sequences in stored runs and the terminal."""
+"""The study of losses that move, and regret against sequences in stored runs and the terminal."""
 
 import json
 from pathlib import Path
@@ -13,7 +13,8 @@ from amdp.comparison import Results
 from amdp.experiments.execution import execute
 from amdp.experiments.spec import Spec
 from amdp.experiments.storage import Store
-from benchmarks.studies import aggregate_feedback, moving_losses
+from benchmarks.studies import moving_losses
+from benchmarks.studies.beyond_table_1 import THREE
 
 GAME = {"instance": "tiny", "episodes": 40, "losses": {"name": "switching", "every": 10}}
 
@@ -46,13 +47,7 @@ def test_a_study_of_moving_losses_measures_every_number_of_changes_and_restarts_
     restarted, plain = swap.measured(), moving_losses.Run("tiny", "swap", "o-reps-full", 160, 1).measured()
     assert list(restarted) == [str(changes) for changes in moving_losses.CHANGES]
     assert restarted["7"] < plain["7"]
-    found = {run: dict.fromkeys(restarted, 1.0) for run in moving_losses.runs(160, 1)}
-    assert moving_losses.table(found).count("| 1.0 | 1.0 |") > 2 * len(moving_losses.LEARNERS)
-
-
-def test_a_study_of_totals_takes_the_best_multiplier_of_each_form() -> None:
-    assert aggregate_feedback.Run("tiny", "o-reps-aggregate", 4.0, 20, 1).measured()["regret"] > 0.0
-    runs = aggregate_feedback.runs(20, 2)
-    found = {run: {"regret": abs(run.multiplier - 4.0) + 1.0 + 0.1 * run.seed} for run in runs}
-    text = aggregate_feedback.table(found)
-    assert text.count("o-reps-aggregate x4") == text.count("| o-reps x4") == len(aggregate_feedback.WORLDS)
+    found = {run: dict.fromkeys(restarted, float(run.seed)) for run in moving_losses.runs(160, 3)}
+    rows = moving_losses.table(found)[2:]
+    assert len(rows) == len(THREE) * len(moving_losses.ADVERSARIES) * len(moving_losses.LEARNERS)
+    assert all(row.count("| 2 ± 1 ") == len(moving_losses.CHANGES) for row in rows)

@@ -170,8 +170,9 @@ def test_on_the_command_line(here: Path) -> None:
 def test_a_spec_finds_its_neighbours(beside: Path) -> None:
     spec = Spec.load(beside)
     assert list(spec.learners) == ["mine:Uniform", "mine:uniform", "ftpl"]
+    assert set(spec.baselines) == set(spec.games)  # uniform play in a world of one's own
     records = [execute(planned.settings) for planned in spec.first()]
-    assert [record.failure for record in records] == [None] * 6
+    assert [record.failure for record in records] == [None] * 8
     assert Record.from_bytes(records[0].to_bytes()).settings == records[0].settings
 
 

@@ -11,10 +11,10 @@ from numpy.testing import assert_array_equal
 
 from amdp import instances
 from amdp.game import delays
+from benchmarks.page import put
 from benchmarks.studies import delay_rates, regret_rates, runs, tuned_rivals, unknown_transitions
 from benchmarks.studies.choosing import APART, Choice, choice, chosen
 from benchmarks.studies.curves import Curve, Panel, Point, Study, fitted, over_rounds, points, tables
-from benchmarks.studies.pages import placed
 from benchmarks.studies.runs import Result, Run, adversary, collected, executed
 
 RUN = Run("two-arms", "nominal", 40, 1)
@@ -158,11 +158,13 @@ def test_curves_over_the_same_places_share_a_table_and_others_have_their_own() -
     assert lines[3].split(" | ")[4].startswith("0.50 ± ")
 
 
-def test_a_table_is_put_in_its_place_on_a_page() -> None:
-    page = "before\n<!-- figures of one -->\nold\n<!-- end of figures -->\nafter\n"
-    assert placed(page, "one", ["new", "lines"]) == page.replace("old", "new\nlines")
+def test_a_table_is_put_in_its_place_on_a_page(tmp_path: Path) -> None:
+    page, before = tmp_path / "page.md", "before\n<!-- figures of one -->\nold\n<!-- end of figures -->\nafter\n"
+    page.write_text(before)
+    put(page, "one", ["new", "lines"])
+    assert page.read_text() == before.replace("old", "new\nlines")
     with pytest.raises(SystemExit, match="no place"):
-        placed(page, "two", ["new"])
+        put(page, "two", ["new"])
 
 
 def test_every_number_of_rounds_is_a_game_of_its_own() -> None:

@@ -430,7 +430,10 @@ def hedge_rate(domain: Domain, rounds: int, total_delay: int = 0) -> float:
 
 
 def hedge(task: Task, *, rate: float | None = None, most_policies: int = MOST_POLICIES) -> Hedge:
-    """Exponential weights over all policies, exact importance weighting; few policies, known transitions."""
+    """Exponential weights over all policies, exact importance weighting; few policies, known transitions.
+
+    Rate `sqrt(S ln A / (H (SAK + D)))`, that of `delayed-hedge` [derived].
+    """
     theory = Hedge.exact(task.episodes("hedge-infinite"), task.rounds, task.total_delay)
     return listing_at_most(most_policies, task.by_hand(theory, rate))
 
@@ -438,7 +441,10 @@ def hedge(task: Task, *, rate: float | None = None, most_policies: int = MOST_PO
 def delayed_hedge(
     task: Task, *, rate: float | None = None, gamma: float | None = None, most_policies: int = MOST_POLICIES
 ) -> Hedge:
-    """Exponential weights over all policies, implicit exploration: Delayed Hedge of Jin et al. (2022)."""
+    """Exponential weights over all policies, implicit exploration: Delayed Hedge of Jin et al. (2022).
+
+    Rate and gamma `sqrt(S ln A / (H (SAK + D)))` [derived: inverts the quoted bound].
+    """
     theory = hedge_rate(task.episodes("hedge-infinite"), task.rounds, task.total_delay)
     gamma = task.setting("gamma", gamma, theory)  # theory has the same value for both
     return listing_at_most(most_policies, Hedge(task.rate(rate, theory), ImplicitExploration(gamma)))

@@ -27,11 +27,13 @@ FTPL, OMD, POLICY = "FTPL", "OMD", "policy optimization"
 POLYNOMIAL, ORACLE, EXPONENTIAL = "polynomial", "given a planning oracle", "exponential"
 # `part`: where the algorithm comes from, seen from the paper.
 PRINTED, RELATED, SINCE = "Table 1", "related work", "since then"
-# `provenance`: how close the code is to the source.
-PAPER, SOURCE, VARIANT, GUESS, OWN = (
+# `provenance`: how close the code is to the source. A rate is confirmed if a text or code of its source was at hand
+# that has it, with its constants; one that balances or inverts a bound is reconstructed; `OWN` has no source.
+PAPER, CONFIRMED, SOURCE, VARIANT, GUESS, OWN = (
     "the paper",
-    "its source, constants derived",
-    "a variant of its source",
+    "its source, rate confirmed",
+    "its source, rate reconstructed",
+    "a variant of its source, rate reconstructed",
     "reconstruction",
     "derived here",
 )
@@ -137,7 +139,7 @@ TABLE = (
     Row("O-REPS, implicit exploration", "o-reps-ix", EPISODES, KNOWN, BANDIT, "H sqrt(SAK)", 1 / 2, OMD, POLYNOMIAL,
         "a projection", OWN, "Zimin and Neu 2013; estimates: Neu 2015", part=SINCE),
     Row("Best of both worlds", "bobw", EPISODES, KNOWN, BANDIT, "H sqrt(SAK)", 1 / 2, OMD, POLYNOMIAL,
-        "a regularized minimizer, HS dual variables", SOURCE, "Jin, Huang and Luo 2021", part=SINCE),
+        "a regularized minimizer, HS dual variables", CONFIRMED, "Jin, Huang and Luo 2021", part=SINCE),
     Row("Soft leader", "soft-leader", EPISODES, KNOWN, BANDIT, "H^(3/2) sqrt(SAK)", 1 / 2, OMD, POLYNOMIAL,
         "dynamic programming instead of any oracle: three sweeps of HS^2A", OWN, _ADAPTIVE, part=SINCE),
     Row("Soft leader, full information", "soft-leader-full", EPISODES, KNOWN, FULL, "H^(3/2) sqrt(K)", 1 / 2, OMD,
@@ -163,7 +165,7 @@ TABLE = (
     Row("Optimistic POMD", "pomd", EPISODES, UNKNOWN, BANDIT, "H^2 S sqrt(A) K^(2/3)", 2 / 3, POLICY, POLYNOMIAL,
         "H^2 S^2 A", SOURCE, "Shani, Efroni, Rosenberg and Mannor 2020", part=RELATED),
     Row("Dilated bonuses", "dilated-bonus", EPISODES, UNKNOWN, BANDIT, "H^3 S sqrt(AK) + H^4", 1 / 2, POLICY,
-        POLYNOMIAL, "H^2 S^3 A", SOURCE, "Luo, Wei and Lee 2021", part=RELATED),
+        POLYNOMIAL, "H^2 S^3 A", CONFIRMED, "Luo, Wei and Lee 2021", part=RELATED),
     Row("Delayed OPPO", "delayed-oppo", EPISODES, UNKNOWN, DELAYED, "(K + D)^(2/3)", 2 / 3, POLICY, POLYNOMIAL,
         "H^2 S^2 A for each arrival", SOURCE, "Lancewicki, Rosenberg and Mansour 2022", part=RELATED),
     Row("FPL with start mass", "ct-oracle", STREAM, COMMUNICATING, FULL, "sqrt(T / alpha)", 1 / 2, FTPL, ORACLE,

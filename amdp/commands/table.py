@@ -80,8 +80,9 @@ def _show_rows(rows: list[Row], as_json: bool) -> None:
 
 
 def _entry(row: Row) -> Entry:
-    """The learner by name, then what the paper's row says of the algorithm."""
-    return Entry(row.learner, f"{row.name}: {row.regret}; {row.method}, {row.efficiency}; {row.reference}")
+    """The learner by name, then what the paper's row says of the algorithm, and how close the code is to its source."""
+    about = f"{row.name}: {row.regret}; {row.method}, {row.efficiency}; {row.reference}"
+    return Entry(row.learner, f"{about}; code: {row.provenance}")
 
 
 def _lower(bound: LowerBound) -> str:

@@ -129,6 +129,7 @@ class Spec:
             tune = _fitted(tune, learners)
             pairs, skipped = pairings(games, learners, tune, seeds[0])
             itself = [entry.label for entry in learners if tunes_itself(entry.settings.name, entry.settings.settings)]
+            beside = tuple(baselines(games, seeds[0])) if tables.get("baseline", True) else ()
         return cls(
             tables.get("title") or reading.line("title", Path(name).stem),
             text,
@@ -141,7 +142,7 @@ class Spec:
             tuple(skipped),
             folder,
             tuple(itself),
-            tuple(baselines(games, seeds[0])) if tables.get("baseline", True) else (),
+            beside,
         )
 
     @property

@@ -23,8 +23,8 @@ from amdp.experiments.spec import Role
 from amdp.experiments.storage import Store
 from amdp.report.rates import LadderFit, fit_ladders
 from amdp.report.tables import interval
+from benchmarks.page import DOCS, put
 from benchmarks.studies.no_tuning import workers
-from benchmarks.studies.pages import put
 
 NAME = "above-proved"
 ROWS = (  # of the table, with exponents above the proved ones by 0.07 or more
@@ -130,7 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         table = lines([(test, played(test, asked.folder, engine)) for test in variants(sizes)])
     print("\n".join(table))
     if not asked.quick:
-        put("exponents.md", NAME, table)
+        put(DOCS / "exponents.md", NAME, table)
 
 
 if __name__ == "__main__":

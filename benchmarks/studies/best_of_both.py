@@ -9,7 +9,7 @@ told from what a rate does. Bold rates make the tails of estimates show.
 
 Draws docs/figures/best-of-both.svg, prints its tables and writes them to FOLDER/best-of-both.md:
 
-python -m benchmarks.studies.best_of_both FOLDER [--workers 2] [--short] [--quick]
+python -m benchmarks.studies.best_of_both FOLDER [--workers 2] [--page FILE] [--quick]
 """
 
 from argparse import ArgumentParser
@@ -30,6 +30,8 @@ from matplotlib.ticker import NullLocator
 import amdp
 from amdp.arrays import Floats
 from amdp.report.drawing import COLORS, MARKERS, STYLE
+from benchmarks.page import markdown, put, require_places
+from benchmarks.studies.beyond_table_1 import THREE
 from benchmarks.studies.curves import FIGURES
 from benchmarks.studies.no_tuning import Mean, workers
 from benchmarks.studies.tasks import gathered
@@ -50,7 +52,6 @@ class Entry(NamedTuple):
 
 GROWTH = (
     Entry("bobw, log-barrier 0.1", "bobw", (("barrier", 0.1),)),
-    Entry("bobw, log-barrier of theory", "bobw"),
     Entry("o-reps", "o-reps"),
     Entry("o-reps x8", "o-reps", (("multiplier", 8.0),)),
     Entry("ftpl-scaled", "ftpl-scaled"),
@@ -71,8 +72,7 @@ class Sizes(NamedTuple):
     tail_seeds: int
 
 
-FULL = Sizes("tiny", (1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000), 20, ("tiny", "river-swim"), 5_000, 200)
-SHORT = Sizes("tiny", (500, 1_000, 2_000, 4_000), 5, ("tiny",), 500, 200)
+FULL = Sizes("tiny", (500, 1_000, 2_000, 4_000, 8_000), 10, ("tiny",), 1_000, 200)
 QUICK = Sizes("tiny", (20, 40), 2, ("tiny",), 20, 3)
 
 
@@ -94,10 +94,14 @@ class Run:
 
     def measured(self) -> dict[str, float]:
         """The regret against the best policy in hindsight, and the learner's seconds."""
-        game = amdp.Game(self.world, self.losses, self.rounds, seed=self.seed)
+        game = _game(self.world, self.losses, self.rounds, self.seed)
         settings: dict[str, Any] = dict(self.entry.settings)
         run = amdp.play(game, self.entry.learner, self.seed, checkpoints=[self.rounds], progress=False, **settings)
         return {"regret": float(run.regret[-1]), "seconds": run.seconds}
+
+
+def _game(world: str, losses: str, rounds: int, seed: int) -> amdp.Game:
+    return amdp.Game(amdp.instances.build(**THREE[world]), losses, rounds, seed=seed)
 
 
 def growth_runs(sizes: Sizes) -> Iterator[Run]:
@@ -108,7 +112,7 @@ def growth_runs(sizes: Sizes) -> Iterator[Run]:
 
 def tail_entries(world: str, rounds: int) -> tuple[Entry, ...]:
     """Both learners by theory, and both at the rates of the second one: theory's, and so many times as bold."""
-    rate = float(amdp.settings(amdp.Game(world, rounds=rounds), IMPLICIT.learner)["rate"])
+    rate = float(amdp.settings(_game(world, "bernoulli", rounds, 0), IMPLICIT.learner)["rate"])
     alike = (
         pair
         for bold in BOLD
@@ -139,9 +143,9 @@ def slope(lengths: Sequence[int], means: Sequence[float]) -> str:
     return f"{np.polyfit([log(length) for length in lengths], [log(mean) for mean in means], 1)[0]:.2f}"
 
 
-def report(results: Results, sizes: Sizes) -> str:
-    """The page: a table for each kind of losses, and one of quantiles."""
-    return "\n\n".join([*_growth_tables(results, sizes), *_tail_tables(results, sizes)]) + "\n"
+def report(results: Results, sizes: Sizes) -> list[str]:
+    """The lines of the page: a table for each kind of losses, and one of quantiles."""
+    return [*_growth_tables(results, sizes), *_tail_tables(results, sizes)]
 
 
 def _growth_tables(results: Results, sizes: Sizes) -> Iterator[str]:
@@ -154,7 +158,7 @@ def _growth_tables(results: Results, sizes: Sizes) -> Iterator[str]:
             ]
             exponent = slope(sizes.lengths, [mean.value for mean in means])
             rows.append([entry.title, *(mean.shown(0) for mean in means), exponent])
-        yield _table(["learner", *(f"K = {rounds:,}" for rounds in sizes.lengths), "exponent"], rows)
+        yield from _spaced(["learner", *(f"K = {rounds:,}" for rounds in sizes.lengths), "exponent"], rows)
 
 
 def _tail_tables(results: Results, sizes: Sizes) -> Iterator[str]:
@@ -165,12 +169,11 @@ def _tail_tables(results: Results, sizes: Sizes) -> Iterator[str]:
             found = regrets(results, "bernoulli", sizes.tail_rounds, entry, world, sizes.tail_seeds)
             numbers = [found.mean(), found.std(ddof=1), *np.quantile(found, QUANTILES)]
             rows.append([entry.title, *(f"{number:,.1f}" for number in numbers)])
-        heads = ["learner", "mean", "deviation", *(f"{100 * q:g} %" for q in QUANTILES)]
-        yield _table(heads, rows)
+        yield from _spaced(["learner", "mean", "deviation", *(f"{100 * q:g} %" for q in QUANTILES)], rows)
 
 
-def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join("| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *rows))
+def _spaced(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    yield from ("", *markdown(heads, rows), "")
 
 
 def figure(results: Results, sizes: Sizes) -> Figure:
@@ -213,15 +216,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path, help="where every run leaves a file; runs that have one are not repeated")
     parser.add_argument("--workers", type=int, default=2, help="processes that play")
-    parser.add_argument("--short", action="store_true", help="a minute or two instead of hours")
+    parser.add_argument("--page", type=Path, help="put the tables in their place on this page")
     parser.add_argument("--quick", action="store_true", help="seconds; the figure goes to the folder")
     asked = parser.parse_args(arguments)
-    sizes = QUICK if asked.quick else SHORT if asked.short else FULL
+    if asked.page:
+        require_places(asked.page, [NAME])
+    sizes = QUICK if asked.quick else FULL
     with workers(asked.quick, asked.workers) as executor:
         results = gathered([*growth_runs(sizes), *tail_runs(sizes)], asked.folder, executor)
-    page = report(results, sizes)
-    (asked.folder / f"{NAME}.md").write_text(page)
-    print(page)
+    lines = report(results, sizes)
+    text = "\n".join(lines)
+    (asked.folder / f"{NAME}.md").write_text(text)
+    print(text)
+    if asked.page:
+        put(asked.page, NAME, lines)
     matplotlib.use("svg")
     with matplotlib.rc_context(STYLE):
         drawing = figure(results, sizes)

@@ -11,12 +11,12 @@ import numpy as np
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 
+from benchmarks.page import DOCS, put
 from benchmarks.studies.choosing import Choice, choice
-from benchmarks.studies.pages import DOCS, put
 from benchmarks.studies.runs import Result, Run, collected
 
 FIGURES = DOCS / "figures"
-PAGE = "ftpl.md"
+PAGE = DOCS / "ftpl.md"
 COLUMNS = 2
 Seeds = Mapping[int, int]  # how many seeds for each number of rounds
 

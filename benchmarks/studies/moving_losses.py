@@ -1,27 +1,31 @@
 """Regret against sequences of policies: DO-REPS, one rate for no change, one rate with restarts, and adaptive rates.
 
-`python -m benchmarks.studies.moving_losses FOLDER [--workers 2] [--full]`: losses that switch, swap and drift, full
-information. Each learner is as theory tunes it; the restarts are told how many changes there are, the others are not.
-Prints a table of mean regrets against at most 0, 1, 3, ... changes, and writes it to FOLDER/moving-losses.md. Results
-are kept one by one in the folder: a study that was stopped goes on.
+`python -m benchmarks.studies.moving_losses FOLDER [--workers 2] [--page FILE]`: losses that switch, swap and drift,
+full information. Each learner is as theory tunes it; the restarts are told how many changes there are, the others are
+not. Prints a table of mean regrets against at most 0, 1, 3, ... changes, ± one standard error, and writes it to
+FOLDER/moving-losses.md and in its place on a page. Results are kept one by one in the folder: a study that was stopped
+goes on.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
 
+from amdp import instances
 from amdp.game.arenas import Episodic
 from amdp.game.dynamic_regret import best_sequences, even_edges, interval_costs
 from amdp.game.games import Game
 from amdp.game.loop import ArenaGame
 from amdp.game.match import play
+from benchmarks.page import markdown
+from benchmarks.studies.beyond_table_1 import THREE
+from benchmarks.studies.no_tuning import Mean
 from benchmarks.studies.tasks import study
 
 NAME = "moving-losses"
-WORLDS = ("tiny", "random-dense", "river-swim")
 PHASES = 8
 ADVERSARIES = ("switching", "swap", "sinusoid")
 RESTARTED = "o-reps-full, restarted"
@@ -67,7 +71,7 @@ class Run:
 
     def measured(self) -> dict[str, float]:
         """The regret by the number of changes that the comparator is allowed."""
-        game = Game(self.world, self.losses, self.rounds, seed=self.seed)
+        game = Game(instances.build(**THREE[self.world]), self.losses, self.rounds, seed=self.seed)
         played = ArenaGame(Episodic(game.world.kernel, game.world.initial), game.losses)
         best = best_sequences(interval_costs(played, even_edges(self.rounds, INTERVALS)))
         paid = sum(self._paid(part) for part in self._parts(game))
@@ -86,25 +90,25 @@ class Run:
 
 def runs(rounds: int, seeds: int) -> list[Run]:
     """All of them."""
-    every = product(WORLDS, ADVERSARIES, LEARNERS, range(1, seeds + 1))
+    every = product(THREE, ADVERSARIES, LEARNERS, range(1, seeds + 1))
     return [Run(world, adversary, name, rounds, seed) for world, adversary, name, seed in every]
 
 
-def table(found: dict[Run, dict[str, float]]) -> str:
+def table(found: dict[Run, dict[str, float]]) -> list[str]:
     """Mean regrets: a row for each game and learner."""
-    lines = ["| world | losses | learner | " + " | ".join(f"{m} changes" for m in CHANGES) + " |"]
-    lines.append("|---" * (3 + len(CHANGES)) + "|")
-    for world, adversary, name in product(WORLDS, ADVERSARIES, LEARNERS):
-        where = world, adversary, name
+    return markdown(("world", "losses", "learner", *(f"{m} changes" for m in CHANGES)), _rows(found))
+
+
+def _rows(found: dict[Run, dict[str, float]]) -> Iterator[list[str]]:
+    for where in product(THREE, ADVERSARIES, LEARNERS):
         mine = [result for run, result in found.items() if (run.world, run.adversary, run.learner) == where]
-        means = [np.mean([result[str(changes)] for result in mine]) for changes in CHANGES]
-        lines.append(f"| {world} | {adversary} | {name} | " + " | ".join(f"{mean:,.1f}" for mean in means) + " |")
-    return "\n".join(lines)
+        means = (Mean.of(np.array([result[str(changes)] for result in mine])) for changes in CHANGES)
+        yield [*where, *(mean.shown(0) for mean in means)]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Play what is missing, and print the table."""
-    study("moving_losses", __doc__, NAME, arguments, ((400, 2), (4_000, 10)), runs, table)
+    study("moving_losses", __doc__, NAME, arguments, 400, 20, runs, table)
 
 
 if __name__ == "__main__":

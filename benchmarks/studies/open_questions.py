@@ -26,14 +26,14 @@ from amdp.experiments.storage import Store
 from amdp.report.drawing import COLORS, MARKERS, STYLE, plain_logarithms
 from amdp.report.rates import fit_ladders
 from amdp.report.statistics import Estimate, MeanBand, sign_flips
+from benchmarks.page import DOCS, put
 from benchmarks.studies.choosing import least, seeds_apart
 from benchmarks.studies.curves import FIGURES
-from benchmarks.studies.pages import put
 from benchmarks.studies.rivers import CURRENTS, EDGES, LEARNERS, Swim
 from benchmarks.studies.stability import NOISES, Stability, single_step_ratio
 from benchmarks.studies.tasks import gathered
 
-PAGE = "open-questions.md"
+PAGE = DOCS / "open-questions.md"
 WORKERS = 2
 BAND = MeanBand()
 SEED = 5  # of the bootstrap

@@ -8,6 +8,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from benchmarks.page import put, require_places
 from benchmarks.timing import one_thread
 
 
@@ -43,29 +44,29 @@ def study(
     words: str | None,
     name: str,
     arguments: Sequence[str] | None,
-    sizes: tuple[tuple[int, int], tuple[int, int]],
+    rounds: int,
+    seeds: int,
     runs: Callable[[int, int], Iterable[Kind]],
-    table: Callable[[dict[Kind, dict[str, float]]], str],
+    table: Callable[[dict[Kind, dict[str, float]]], list[str]],
 ) -> None:
-    """The command of a study: play what is missing, print the table, and keep it in the folder.
-
-    `sizes` are rounds and seeds of the short form and of the full one.
-    """
-    short, full = sizes
+    """The command of a study: play what is missing, print the table, keep it in the folder, and put it on a page."""
     parser = ArgumentParser(prog=f"python -m benchmarks.studies.{module}", description=words)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--workers", type=int, default=2)
-    instead = f"{full[0]:,} rounds and {full[1]} seeds instead of {short[0]} and {short[1]}"
-    parser.add_argument("--full", action="store_true", help=instead)
-    parser.add_argument("--rounds", type=int, help="so many rounds")
+    parser.add_argument("folder", type=Path, help="where every run leaves a file; runs that have one are not repeated")
+    parser.add_argument("--workers", type=int, default=2, help="processes that play")
+    parser.add_argument("--rounds", type=int, default=rounds, help=f"of a game; {rounds:,} without it")
+    parser.add_argument("--seeds", type=int, default=seeds, help=f"{seeds} without it")
+    parser.add_argument("--page", type=Path, help="put the table in its place on this page")
     asked = parser.parse_args(arguments)
+    if asked.page:
+        require_places(asked.page, [name])
     one_thread()
-    rounds, seeds = full if asked.full else short
     with ProcessPoolExecutor(asked.workers, get_context("spawn")) as pool:
-        found = gathered(runs(asked.rounds or rounds, seeds), asked.folder, pool)
-    text = table(found)
+        lines = table(gathered(runs(asked.rounds, asked.seeds), asked.folder, pool))
+    text = "\n".join(lines)
     (asked.folder / f"{name}.md").write_text(text + "\n")
     print(text)
+    if asked.page:
+        put(asked.page, name, lines)
 
 
 def _write(task: Task, folder: Path) -> str:

@@ -19,10 +19,10 @@ from amdp.experiments.storage import Store
 from amdp.report.results import Contest, Series, StoredRuns
 from amdp.report.statistics import MeanBand, sign_flips
 from amdp.report.tables import interval
+from benchmarks.page import DOCS, put
 from benchmarks.studies.no_tuning import WORLDS, workers
-from benchmarks.studies.pages import put
 
-NAME, PAGE = "tuned-rivals", "ftpl-or-omd.md"
+NAME, PAGE = "tuned-rivals", DOCS / "ftpl-or-omd.md"
 SEED = 7  # of the bootstrap
 TUNED = ("ftpl-shared", "ftpl-scaled", "o-reps")
 BY_THEMSELVES = ("ftpl-adaptive", "o-reps-adaptive", "soft-leader")

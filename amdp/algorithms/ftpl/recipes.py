@@ -34,35 +34,50 @@ NOISES: dict[str, type[Perturbation]] = {
 
 
 def ftpl(task: Task, *, rate: FtplRate = None, limit: int | None = None, perturbation: str = "laplace") -> Learner[Any]:
-    """The paper's FTPL: Laplace noise fresh each round, independent trials for each step."""
+    """The paper's FTPL: Laplace noise fresh each round, independent trials for each step.
+
+    Rate `1 / sqrt(HSA (K + D))`, at most `sqrt(SAK/H)` trials [confirmed: the paper's theorems].
+    """
     return _ftpl(GeometricResampling, task, rate, limit, perturbation)
 
 
 def ftpl_shared(
     task: Task, *, rate: FtplRate = None, limit: int | None = None, perturbation: str = "laplace"
 ) -> Learner[Any]:
-    """FTPL with trials that serve all steps at once: the bound of `ftpl`, fewer oracle calls."""
+    """FTPL with trials that serve all steps at once: the bound of `ftpl`, fewer oracle calls.
+
+    Tuned as `ftpl`, whose bound it has [derived: docs/resampling.md].
+    """
     return _ftpl(SharedResampling, task, rate, limit, perturbation)
 
 
 def ftpl_scaled(
     task: Task, *, rate: FtplRate = None, limit: int | None = None, perturbation: str = "laplace"
 ) -> Learner[Any]:
-    """FTPL with shared trials that are scaled by the reach of the states: the bound of `ftpl`, fewest oracle calls."""
+    """FTPL with shared trials that are scaled by the reach of the states: the bound of `ftpl`, fewest oracle calls.
+
+    Tuned as `ftpl`, whose bound it has [derived: docs/resampling.md].
+    """
     return _ftpl(SharedScaledResampling, task, rate, limit, perturbation)
 
 
 def ftpl_scaled_per_step(
     task: Task, *, rate: FtplRate = None, limit: int | None = None, perturbation: str = "laplace"
 ) -> Learner[Any]:
-    """FTPL with scaled trials, independent for each step: the bound of `ftpl`."""
+    """FTPL with scaled trials, independent for each step: the bound of `ftpl`.
+
+    Tuned as `ftpl`, whose bound it has [derived: docs/resampling.md].
+    """
     return _ftpl(ScaledResampling, task, rate, limit, perturbation)
 
 
 def ftpl_adaptive(
     task: Task, *, limit: int | None = None, first: float = FIRST, plans: int = GAP_PLANS
 ) -> Learner[Any]:
-    """FTPL with scaled trials and a rate that tunes itself: nothing to choose, not even the number of rounds."""
+    """FTPL with scaled trials and a rate that tunes itself: nothing to choose, not even the number of rounds.
+
+    Rate, limits and the number of plans that a gap takes are [derived: docs/learning-rates.md].
+    """
     task.solved_episodes("ftpl-infinite")
     theory = _adaptive(SharedScaledResampling, task, limit)
     return replace(theory, rate=replace(theory.rate, first=first), plans=plans)
@@ -76,7 +91,7 @@ def ftpl_literal(task: Task, *, rate: float | None = None, limit: int | None = N
 def fpl(task: Task, *, rate: float | None = None) -> Learner[Any]:
     """Full information: FPL of Wang and Dong over a kernel, FPOP of Neu et al. over a box.
 
-    A delay counts like more rounds, as it does for FTPL [derived].
+    Rate `sqrt((1 + ln SA) / (H^2 K))` [derived]. A delay counts like more rounds, as it does for FTPL [derived].
     """
     theory = follow_the_perturbed_leader(task.domain, task.rounds + task.total_delay, oracle=task.planning_oracle)
     return replace(theory, perturbation=task.by_hand(theory.perturbation, rate))
