@@ -30,8 +30,8 @@ from benchmarks.page import markdown, put, require_places
 from benchmarks.studies.no_tuning import Mean, workers
 
 NAME = "beyond-table-1"
-MULTIPLIERS = (0.25, 1.0, 4.0, 16.0, 64.0)
-TUNING_SEEDS, SEEDS = 2, 20
+MULTIPLIERS = (0.25, 1.0, 4.0, 16.0, 64.0, 256.0)
+TUNING_SEEDS, SEEDS = 3, 20
 PHASES = 8  # of the losses that switch; the comparator may change as often
 CERTAIN = 2.0  # standard errors of a difference, above which it is spoken of
 RADIUS_SCALE = 0.05  # of the confidence sets: with published ones nothing is learned in games so short
@@ -126,7 +126,7 @@ PARTS = (
         "full",
         "All losses, known transitions",
         THREE,
-        500,
+        1_000,
         {"o-reps-full-anytime": "o-reps-full", "oppo-full-anytime": "delayed-oppo-full"},
     ),
     Part(
@@ -141,7 +141,7 @@ PARTS = (
         "unknown-full",
         "All losses, unknown transitions",
         THREE,
-        500,
+        1_000,
         {"uc-o-reps-bernstein-anytime": "uc-o-reps-bernstein"},
         told={"unknown": True, "radius_scale": RADIUS_SCALE},
     ),
@@ -149,21 +149,21 @@ PARTS = (
         "totals",
         "The total loss of an episode",
         THREE,
-        500,
+        2_000,
         {"o-reps-aggregate": "o-reps", "soft-leader-aggregate": "soft-leader", "ftpl-aggregate": "ftpl-scaled"},
     ),
     Part(
         "totals-reached",
         "The total loss of an episode, where every policy comes everywhere",
         REACHED,
-        500,
+        2_000,
         {"o-ssp-aggregate": "o-ssp"},
     ),
     Part(
         "moving",
         f"All losses, which switch {PHASES - 1} times; regret against as many changes",
         THREE,
-        160,
+        320,
         {"do-reps": "o-reps-full", "do-reps-optimistic": "do-reps", "o-reps-fixed-share": "o-reps-full"},
         {"o-reps-fixed-share": {"name": "o-reps-fixed-share", "settings": {"changes": PHASES - 1}}},
         {"name": "switching"},
@@ -173,7 +173,7 @@ PARTS = (
         "budgets",
         "Losses of the pairs that were met, within budgets",
         BUDGETED,
-        60,
+        240,
         {
             "o-reps": "ftpl-scaled",
             "o-reps-adaptive": "o-reps",
@@ -181,7 +181,7 @@ PARTS = (
             "ftpl-adaptive": "o-reps-adaptive",
         },
     ),
-    Part("budgets-full", "All losses, within budgets", BUDGETED, 60, {"o-reps-full": "fpl", "fpl": "o-reps-full"}),
+    Part("budgets-full", "All losses, within budgets", BUDGETED, 240, {"o-reps-full": "fpl", "fpl": "o-reps-full"}),
 )
 
 HEADS = ("world", "learner", "by theory", "rate", "tuned", "share of uniform", "rival, tuned", "its regret", "more", "")
