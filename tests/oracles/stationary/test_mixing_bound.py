@@ -80,6 +80,14 @@ def test_no_policy_moves_its_law_faster_than_the_mixing_says(family: str) -> Non
         assert (np.triu(apart) <= distances[:80, None] + 1e-12).all()
 
 
+def test_the_mixing_of_a_chain_with_a_trap_is_exact() -> None:
+    # Random policies are far from the worst one: a state that is left out, or a step too many, shows here alone.
+    rows = np.array([[[0.5, 0.5]], [[0.0, 1.0]]])
+    moves, distances, _ = Mixing.of(Chains(Kernel.homogeneous(rows, 60), 0)).moves
+    np.testing.assert_allclose(moves[:60], 0.5 ** np.arange(1, 61), rtol=1e-12)
+    np.testing.assert_allclose(distances[:60], 0.5 ** np.arange(60), rtol=1e-12)
+
+
 @pytest.mark.parametrize("family", FAMILIES)
 def test_no_policy_avoids_a_state_more_than_the_floors_say(family: str) -> None:
     rng = np.random.default_rng(14)
