@@ -37,7 +37,7 @@ def test_the_search_does_not_depend_on_the_number_of_threads(losses: str, nodes:
 
 @pytest.mark.parametrize("initial", [0, 5])
 def test_a_shared_tree_loses_no_policy(initial: int) -> None:
-    # Rounds that lose an open node, or forget what was closed by a bound, fail here.
+    # Rounds that lose an open node fail here.
     for seed in range(4):
         domain, cost = world("sparse", "noise", (60, 7, 3), np.random.default_rng(seed))
         domain = StationaryPolicies(domain.dynamics, initial)
