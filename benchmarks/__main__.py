@@ -46,7 +46,8 @@ def _is_wrong(suite: str, asked: Namespace) -> bool:
     if asked.json:
         asked.json.write_text(json.dumps(as_json(suite, rows), indent=1) + "\n")
     if asked.page:
-        command = f"python -m benchmarks {suite}" + (f" --only {' '.join(asked.only)}" if asked.only else "")
+        only, quick = f" --only {' '.join(asked.only)}" if asked.only else "", " --quick" if asked.quick else ""
+        command = f"python -m benchmarks {suite}{only}{quick}"
         put_suite(asked.page, _place(suite, asked), rows, command, seconds)
     return any(isinstance(row, Fuzz) and not row.met for row in rows)
 

@@ -106,7 +106,7 @@ def test_the_command_prints_a_table_writes_the_rows_and_puts_the_table_in_its_pl
     assert len(json.loads(file.read_text())["rows"]) == 4
     written = page.read_text()
     assert written.startswith(
-        "before\n<!-- figures of oracles visits -->\n`python -m benchmarks oracles --only visits`"
+        "before\n<!-- figures of oracles visits -->\n`python -m benchmarks oracles --only visits --quick`,"
     )
     assert written.endswith("|\n<!-- end of figures -->\nafter\n")
     assert "old" not in written

@@ -272,6 +272,8 @@ def require_limits(settings: object) -> None:
             require_whole(name, value)
         if not isinstance(value, int | float) or not value >= _LEAST[name]:
             raise InvalidInput(f"{value!r}; it must be at least {_LEAST[name]}{' bytes' * (name == 'table')}", name)
+        if name == "nodes" and value % 1 > 0:  # a search would wait for the rest of a node; infinity leaves NaN
+            raise InvalidInput(f"{value!r}; it must be a whole number", name)
 
 
 def _is_policy(actions: NDArray[np.int32], mass: Floats | None) -> bool:

@@ -48,7 +48,7 @@ class BranchAndBound:
     nodes: float = inf  # for each solve
     gap: float = 1e-9  # relative to steps times the largest cost: above it an answer is not called optimal
     starts: int = 20
-    threads: int = 1  # the answer does not depend on it
+    threads: int = 1  # over one kernel; the answer does not depend on it
     requires: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
@@ -130,6 +130,11 @@ class TreeSearch(Search):
         if bound == -inf:
             bound = self._chains.markov_bound(posed.costs)
         return SearchResult(tree.policy, bound, int(tree.counts[NODES]), note)
+
+    def rehearse(self, problem: Problem) -> None:
+        super().rehearse(problem)
+        with Team(new_tree(self._chains, problem, (np.zeros(self._chains.shape[1]), inf)), 1) as team:
+            team.work(lambda part, nodes: None)
 
     def _grow(self, tree: Tree, problem: Problem, mixing: Mixing, clock: SearchClock) -> str:
         """Work until nothing is open; why it stopped, if it is for a limit."""

@@ -162,10 +162,8 @@ def _compile_first(
         quiet = replace(oracle, seconds=inf, log=False).bind(domain)  # type: ignore[type-var]
         assert isinstance(quiet, StationaryPlanner)
         planner = quiet
-    costs, chains = np.zeros((5, 2, 1, 2)), planner.chains
+    costs = np.zeros((5, 2, 1, 2))
     planner.minimize(costs[:1])
     planner.minimize(costs)  # by the table, where there is one
-    everything, policy = np.ones((1, 2), dtype=bool), np.zeros(1, dtype=np.int64)
-    kernels.search.chains.descend(chains.rows, chains.pose(costs[0]), everything, policy)
-    chains.markov_bound(costs[0])
+    planner.search.rehearse(planner.chains.pose(costs[0]))
     _COMPILED.add(key)

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from amdp import kernels
 from amdp.kernels.search.state import Problem
 from amdp.oracles.base import relative
 from amdp.oracles.interrupts import POLL_SECONDS
@@ -192,6 +193,13 @@ class Search(ABC):
     def undercut(self, problem: Problem, target: float, clock: SearchClock) -> SearchResult:
         """Look for a policy that costs less than `target`; if there is none, the bound need not be above it."""
         return self._solve_one(problem, clock)
+
+    def rehearse(self, problem: Problem) -> None:
+        """Call the compiled code that solves of a tiny problem may not come to, so that it is compiled."""
+        _, states, actions = self._chains.shape
+        everything, policy = np.ones((states, actions), dtype=bool), np.zeros(states, dtype=np.int64)
+        kernels.search.chains.descend(self._chains.rows, problem, everything, policy)
+        self.markov_bound(problem)
 
     def markov_bound(self, problem: Problem) -> float:
         """The cost of the best policy that may choose by step as well: a bound that takes one backward sweep."""

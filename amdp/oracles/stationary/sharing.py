@@ -1,8 +1,8 @@
 """Several threads work on one tree, a few of its open nodes at a time; the answer is the same for any number of them.
 
 In each round the nodes of the least bounds are handed out, always as many, each with what is known by then, and worked
-on as trees of their own. All are done before the next round begins, and they are taken back in
-the order in which they were handed out. So the number of threads decides who does what, and nothing else.
+on as trees of their own. All are done before the next round begins, and they are taken back in the order in which they
+were handed out. So the number of threads decides who does what, and nothing else.
 """
 
 from collections.abc import Callable
@@ -50,22 +50,24 @@ class Team:
             self._parts = [_part(tree) for _ in range(SHARES)]
         known = Known(tree.counts.copy(), tree.tries.copy(), tree.work.copy())
         parts = self._parts[: tree.counts[OPEN]]
-        for part in parts:
+        for place, part in enumerate(parts):
             kernels.search.shares.hand_out(tree, part)
+            part.counts[NODES] += place  # as in turn: some bounds are tried at every fourth or 64th node only
         if self._threads == 1 or len(parts) == 1:
             for part in parts:
                 grow(part, SHARE_NODES)
         else:
             self._pool = self._pool or ThreadPoolExecutor(self._threads)
             list(self._pool.map(lambda part: grow(part, SHARE_NODES), parts))
-        for part in parts:
+        for place, part in enumerate(parts):
+            part.counts[NODES] -= place
             kernels.search.shares.take_back(tree, part, known)
 
 
 def _part(tree: Tree) -> Tree:
     """An empty tree over the same kernel and costs, with room for what one open node may grow to."""
     states, actions = tree.allowed.shape[1:]
-    room = SHARE_NODES * actions + 2 * states * actions + 1
+    room = SHARE_NODES * actions + 1
     return tree._replace(
         allowed=np.empty((room, states, actions), dtype=bool),
         bounds=np.empty(room),

@@ -84,6 +84,7 @@ def test_a_kernel_that_changes_with_time_is_refused() -> None:
         ("branch-and-bound", {"starts": 0}, "starts = 0; it must be at least 1"),
         ("branch-and-bound", {"seconds": -1.0}, "seconds = -1.0; it must be at least 0"),
         ("cycles", {"nodes": -3}, "nodes = -3; it must be at least 0"),
+        ("cycles", {"nodes": 2.5}, "nodes = 2.5; it must be a whole number"),
         ("local-search", {"starts": 0}, "starts = 0; it must be at least 1"),
         ("enumeration", {"table": -1}, "table = -1; it must be at least 0 bytes"),
         (

@@ -85,7 +85,10 @@ PHASES = {
     "milp-pulp, CBC": ('solve("milp-pulp", "dense", (200, 14, 3), solver="CBC")', 'say("run_in_subprocess", search)'),
     "descents": ('solve("local-search", "sparse", (5000, 200, 4))', 'say("descend", kernels.search.chains)'),
     "mixing": ("mixing((20, 200, 100))", 'say("mix", kernels.search.couplings)'),
-    "branch and bound": ('solve("branch-and-bound", "sparse", (300, 40, 3))', 'say("grow", kernels.search.trees)'),
+    "branch and bound": (
+        'solve("branch-and-bound", "sparse", (300, 40, 3), threads=2)',
+        'say("hand_out", kernels.search.shares)',
+    ),
     "cycles": ('solve("cycles", "deterministic", (1000, 60, 4))', 'say("explore", kernels.search.cycles)'),
     "enumeration": ('solve("enumeration", "rare", (2000, 19, 3), limit=10**10)', 'say("grow", kernels.search.trees)'),
     "table": ("table((10**6, 10, 3))", 'say("rest", kernels.search.tables)'),

@@ -14,7 +14,9 @@ from benchmarks.brute_force import plain_costs, plain_optimum
 from benchmarks.stationary_worlds import FAMILIES, LOSSES, world
 
 
-def scaled_bound(chains: Chains, problem: Problem, scale: float, allowed: Bools | None = None) -> float:
+def scaled_bound(
+    chains: Chains, problem: Problem, scale: float, allowed: Bools | None = None, precision: float = 1e-6
+) -> float:
     """The mixing bound on all policies of the allowed pairs, for scaled costs, averaged at one of the scales."""
     steps, states, actions = chains.shape
     node, mixing = (
@@ -25,7 +27,7 @@ def scaled_bound(chains: Chains, problem: Problem, scale: float, allowed: Bools 
     kernels.search.bounds.list_pairs(node, count)
     runs = np.empty(steps, dtype=np.int64)
     kernels.search.bounds.find_runs(problem.costs, runs)
-    size = node, count, mixing.moves, mixing.loosened, runs, scale, 1e-6, np.zeros(2)
+    size = node, count, mixing.moves, mixing.loosened, runs, scale, precision, np.zeros(2)
     bound = kernels.search.bounds.bound(chains.rows, problem, mixing.floors, *size)
     ends = node.first[: count + 1].tolist()
     return float(bound + sum(node.terms[low:high].min() for low, high in pairwise(ends)))
@@ -78,6 +80,23 @@ def test_no_policy_moves_its_law_faster_than_the_mixing_says(family: str) -> Non
         apart = 0.5 * np.abs(np.array(laws)[:, None] - np.array(laws)).sum(axis=2)
         assert (np.diagonal(apart, 1) <= moves[:79] + 1e-12).all()
         assert (np.triu(apart) <= distances[:80, None] + 1e-12).all()
+
+
+def test_the_mixing_of_a_chain_with_a_trap_is_exact() -> None:
+    # Random policies are far from the worst one: a state that is left out, or a step too many, shows here alone.
+    rows = np.array([[[0.5, 0.5]], [[0.0, 1.0]]])
+    moves, distances, _ = Mixing.of(Chains(Kernel.homogeneous(rows, 60), 0)).moves
+    np.testing.assert_allclose(moves[:60], 0.5 ** np.arange(1, 61), rtol=1e-12)
+    np.testing.assert_allclose(distances[:60], 0.5 ** np.arange(60), rtol=1e-12)
+
+
+@pytest.mark.parametrize("precision", [0.1, 1.0, 10.0])
+def test_leaps_lose_no_more_than_they_may_and_gain_nothing(precision: float) -> None:
+    rows = np.array([[[0.99, 0.01]], [[0.0, 1.0]]])
+    chains = Chains(Kernel.homogeneous(rows, 300), 0)
+    problem = chains.pose(np.repeat([[[1.0], [0.0]]], 300, axis=0))
+    paid = float((0.99 ** np.arange(300)).sum())  # later steps add less and less: a leap goes too far by itself
+    assert paid - precision <= scaled_bound(chains, problem, 0.0, precision=precision) <= paid + 1e-10
 
 
 @pytest.mark.parametrize("family", FAMILIES)
