@@ -35,7 +35,7 @@ RISE = 1e-4  # share of the slope by which the dual value must rise
 SHORTEST = 1e-12  # of a step
 LEAST_PROGRESS = 0.5  # factor by which a full step lowers the gap, unless it is down to rounding
 LEAST_TARGET = 1e-140  # of a state's chance: its square is still a number
-ROUGH_ROOT = 0.3  # relative, of a state's mass: Newton's method for the price of a start leaves the square of it
+ROUGH_ROOT = 0.2  # the same for the prices of a start
 SMALL = 1e-3  # relative differences below which a series is taken
 
 _entry = compiling.entry(compiling.ANY_ORDER)
@@ -107,8 +107,11 @@ def _softness(kind, mass):
 
 
 @_inner
-def _mass(kind, reduced, guess):
-    """The mass at which `psi'` is `-r`, nan where there is none; a `guess` above 0 may save steps."""
+def _mass(kind, reduced, guess, last):
+    """The mass at which `psi'` is `-r`, nan where there is none.
+
+    A `guess` above 0 may save steps, and a step below `last` ends them.
+    """
     if kind.entropy == 0.0:
         return _mass_without_entropy(kind, reduced) if reduced > 0.0 else np.nan
     # Newton's method for the logarithm: `psi'` is concave in it, so that the root is met from below.
@@ -122,7 +125,7 @@ def _mass(kind, reduced, guess):
         off = kind.entropy * (log_mass + 1.0) - root - barrier + reduced
         step = off / (kind.entropy + 0.5 * root + barrier)
         log_mass = max(least, log_mass - step)
-        if not abs(step) > LAST_ROOT_STEP:
+        if not abs(step) > last:
             break
     return np.exp(log_mass)
 
@@ -202,7 +205,7 @@ def _take(kind, h, point):
             most = max(most, mass)
         return least > 0.0 and most < np.inf
     for row in range(point.reduced.shape[1]):
-        mass = _mass(kind, point.reduced[h, row], point.alone[h, row])
+        mass = _mass(kind, point.reduced[h, row], point.alone[h, row], LAST_ROOT_STEP)
         if not 0.0 < mass < np.inf:
             return False
         point.alone[h, row] = mass
@@ -302,7 +305,7 @@ def _price(kind, costs, target, masses):
     for _ in range(MOST_ROOT_STEPS):
         total, soft = 0.0, 0.0
         for a in range(costs.size):
-            masses[a] = _mass(kind, costs[a] - least + below, masses[a])
+            masses[a] = _mass(kind, costs[a] - least + below, masses[a], ROUGH_ROOT)
             total += masses[a]
             soft += _softness(kind, masses[a])
         above = total / target
@@ -418,11 +421,12 @@ def _flow_right_side(rows, kind, reached, point, curved, scratch, out):
     for h in range(steps):
         for s in range(states):
             ratio = point.ratio[h, s] if reached[h, s] else 1.0
-            root, whole = 1.0 - 1.0 / np.sqrt(ratio), 1.0 - 1.0 / ratio
+            root = 0.5 * kind.tsallis * (1.0 - 1.0 / np.sqrt(ratio))
+            whole = kind.barrier * (1.0 - 1.0 / ratio)
             by_log = kind.entropy * np.log1p(ratio - 1.0) if kind.entropy > 0.0 else 0.0
             for row in range(s * actions, (s + 1) * actions):
                 mass = point.alone[h, row] if reached[h, s] else 1.0
-                off = by_log + 0.5 * kind.tsallis * root / np.sqrt(mass) + kind.barrier * whole / mass
+                off = by_log + (root * np.sqrt(mass) + whole) / mass
                 scratch[row] = curved.mass[h, row] * off
                 out[h, s] += scratch[row]
         if h < steps - 1:
