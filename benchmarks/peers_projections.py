@@ -95,9 +95,10 @@ class _Writer:
 
 
 class RegularizedWriter:
-    """`<q, c> + sum psi(q)` written once, with the costs as a parameter; tight tolerances, no repair."""
+    """`<q, c> + sum psi(q)` written once, with the costs as a parameter; no repair."""
 
-    def __init__(self, domain: MarkovPolicies, weights: tuple[float, float, float]) -> None:
+    def __init__(self, domain: MarkovPolicies, weights: tuple[float, float, float], solver: str) -> None:
+        self._solver, self._settings = SOLVERS[solver]
         self._reached = reached_pairs(domain)
         columns = np.flatnonzero(self._reached)
         rows = polytope(domain)
@@ -114,7 +115,7 @@ class RegularizedWriter:
         self._cost.value = cost[self._reached]
         with catch_warnings():
             simplefilter("ignore")
-            self._problem.solve(solver="CLARABEL", **TIGHT)
+            self._problem.solve(solver=self._solver, **self._settings)
         measure = np.zeros(self._reached.shape)
         measure[self._reached] = self._x.value
         return measure

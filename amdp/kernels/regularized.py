@@ -12,6 +12,10 @@ occupancy measure `x`. With `D(x, q) = psi(x) - psi(q) - psi'(q) (x - q)` for ea
     dual value of v' - dual value of v     =  slope - sum D(q, q'),
 
 both without cancellation: the first proves an answer, the second judges a step.
+
+Near the answer, Newton's method for the measure `x` itself is of a higher order: its prices `v + u` have
+`B' X B u = B' X (r + psi'(x))` with `X` at the masses of `x`. Such a step is taken where it halves the gap, and a step
+up the dual value, which always rises, where it does not.
 """
 
 from typing import NamedTuple
@@ -31,7 +35,7 @@ RISE = 1e-4  # share of the slope by which the dual value must rise
 SHORTEST = 1e-12  # of a step
 LEAST_PROGRESS = 0.5  # factor by which a full step lowers the gap, unless it is down to rounding
 LEAST_TARGET = 1e-140  # of a state's chance: its square is still a number
-WALKS = 1  # starts from the chances of the start before: more save no steps
+ROUGH_ROOT = 0.2  # the same for the prices of a start
 SMALL = 1e-3  # relative differences below which a series is taken
 
 _entry = compiling.entry(compiling.ANY_ORDER)
@@ -45,6 +49,7 @@ class _Point(NamedTuple):
     alone: Floats  # [h, s*a], the mass that each pair would take
     flow: Floats  # [h, s*a], the occupancy measure of their policy
     chance: Floats  # [h, s], that of being in a state
+    ratio: Floats  # [h, s], that of the flow to the masses alone, the same for all actions
 
 
 class _Curvature(NamedTuple):
@@ -56,8 +61,10 @@ class _Curvature(NamedTuple):
 
 
 @_entry
-def minimize(given_rows, costs, initial, reached, weights, starts, aim, enough, limit, exact, prices, flow):
-    """Solve, and write prices `[h, s]` and measure `[h, s*a]`; the gap, infinite without an answer, and the steps.
+def minimize(given_rows, costs, initial, reached, weights, starts, aim, enough, limit, exact, prices, logs):
+    """Solve, and write prices `[h, s]` and the logarithms of the measure `[h, s*a]`.
+
+    The gap, infinite without an answer, the steps, the objective, and the largest error of the flow.
 
     It ends when the gap is at most `aim`, or at most `enough` where rounding allows no less. It begins at the first of
     `starts`, if there is one whose gap is below the weights, and otherwise at prices that suit given chances.
@@ -73,13 +80,14 @@ def minimize(given_rows, costs, initial, reached, weights, starts, aim, enough, 
         gap, steps = _climb(
             rows, pairs, initial, reached, kind, gap, aim, enough, limit, exact, prices, point, trial, curved
         )
-    flow[:] = point.flow
-    return gap, steps
+    value, residual = _judge(rows, costs, initial, reached, kind, point, logs)
+    return gap, steps, value, residual
 
 
 @_inner
 def _new_point(costs, prices):
-    return _Point(np.zeros(costs.shape), np.zeros(costs.shape), np.zeros(costs.shape), np.zeros(prices.shape))
+    shape = prices.shape
+    return _Point(np.zeros(costs.shape), np.zeros(costs.shape), np.zeros(costs.shape), np.zeros(shape), np.zeros(shape))
 
 
 # --- one pair ---------------------------------------------------------------------------------------------------------
@@ -88,7 +96,8 @@ def _new_point(costs, prices):
 @_inner
 def _slope(kind, mass):
     """`psi'(q)`."""
-    return kind.entropy * (np.log(mass) + 1.0) - 0.5 * kind.tsallis / np.sqrt(mass) - kind.barrier / mass
+    without = -0.5 * kind.tsallis / np.sqrt(mass) - kind.barrier / mass
+    return without + kind.entropy * (np.log(mass) + 1.0) if kind.entropy > 0.0 else without
 
 
 @_inner
@@ -98,8 +107,11 @@ def _softness(kind, mass):
 
 
 @_inner
-def _mass(kind, reduced, guess):
-    """The mass at which `psi'` is `-r`, nan where there is none; a `guess` above 0 may save steps."""
+def _mass(kind, reduced, guess, last):
+    """The mass at which `psi'` is `-r`, nan where there is none.
+
+    A `guess` above 0 may save steps, and a step below `last` ends them.
+    """
     if kind.entropy == 0.0:
         return _mass_without_entropy(kind, reduced) if reduced > 0.0 else np.nan
     # Newton's method for the logarithm: `psi'` is concave in it, so that the root is met from below.
@@ -113,7 +125,7 @@ def _mass(kind, reduced, guess):
         off = kind.entropy * (log_mass + 1.0) - root - barrier + reduced
         step = off / (kind.entropy + 0.5 * root + barrier)
         log_mass = max(least, log_mass - step)
-        if not abs(step) > LAST_ROOT_STEP:
+        if not abs(step) > last:
             break
     return np.exp(log_mass)
 
@@ -167,22 +179,44 @@ def _evaluate(rows, pairs, initial, reached, kind, prices, point):
     actions = pairs.shape[1] // states
     for h in range(steps):
         _relax(rows, pairs, h, prices, reached, point.reduced[h])
-        for row in range(pairs.shape[1]):
-            if reached[h, row // actions]:
-                point.reduced[h, row] -= prices[h, row // actions]
-                mass = _mass(kind, point.reduced[h, row], point.alone[h, row])
-                if not 0.0 < mass < np.inf:
-                    return np.inf
-                point.alone[h, row] = mass
-    return _walk(rows, initial, reached, kind, point)
+        for s in range(states):
+            for row in range(s * actions, (s + 1) * actions):
+                point.reduced[h, row] -= prices[h, s]
+                if not reached[h, s]:
+                    point.reduced[h, row] = 1.0  # has a mass, which is taken away below
+        if not _take(kind, h, point):
+            return np.inf
+        for s in range(states):
+            if not reached[h, s]:
+                point.alone[h, s * actions : (s + 1) * actions] = 0.0
+    _walk(rows, initial, reached, point)
+    return _gap(reached, kind, point)
 
 
 @_inner
-def _walk(rows, initial, reached, kind, point):
-    """The occupancy of the policy, and its distance from the masses of the pairs."""
+def _take(kind, h, point):
+    """The masses of the pairs of a step at their reduced costs; whether all have one."""
+    least, most = np.inf, 0.0
+    if kind.entropy == 0.0:
+        for row in range(point.reduced.shape[1]):  # no branch: several pairs are computed at once
+            mass = _mass_without_entropy(kind, point.reduced[h, row])
+            point.alone[h, row] = mass
+            least = min(least, point.reduced[h, row])
+            most = max(most, mass)
+        return least > 0.0 and most < np.inf
+    for row in range(point.reduced.shape[1]):
+        mass = _mass(kind, point.reduced[h, row], point.alone[h, row], LAST_ROOT_STEP)
+        if not 0.0 < mass < np.inf:
+            return False
+        point.alone[h, row] = mass
+    return True
+
+
+@_inner
+def _walk(rows, initial, reached, point):
+    """The occupancy of the policy that takes actions as their masses are."""
     steps, states = point.chance.shape
     actions = point.alone.shape[1] // states
-    gap = 0.0
     point.chance[:] = 0.0
     point.chance[0, initial] = 1.0
     for h in range(steps):
@@ -190,36 +224,80 @@ def _walk(rows, initial, reached, kind, point):
             total = 0.0
             for row in range(s * actions, (s + 1) * actions):
                 total += point.alone[h, row]
+            ratio = point.chance[h, s] / total if reached[h, s] else 0.0
+            point.ratio[h, s] = ratio
             for row in range(s * actions, (s + 1) * actions):
-                point.flow[h, row] = point.chance[h, s] * (point.alone[h, row] / total) if reached[h, s] else 0.0
-                if reached[h, s]:
-                    gap += _distance(kind, point.flow[h, row], point.alone[h, row])
+                point.flow[h, row] = ratio * point.alone[h, row]
         if h < steps - 1:
             carry(rows, h, point.flow[h], point.chance[h + 1])
+
+
+@_inner
+def _gap(reached, kind, point):
+    """The distance of the flow from the masses of the pairs, whose ratio is one number for each state."""
+    steps, states = point.chance.shape
+    actions = point.alone.shape[1] // states
+    gap = 0.0
+    for h in range(steps):
+        for s in range(states):
+            if reached[h, s]:
+                ratio = point.ratio[h, s]
+                total, roots = 0.0, 0.0
+                for row in range(s * actions, (s + 1) * actions):
+                    total += point.alone[h, row]
+                    roots += np.sqrt(point.alone[h, row])
+                gap += kind.tsallis * roots * _distance(Weights(0.0, 1.0, 0.0), ratio, 1.0)
+                if kind.entropy > 0.0 or kind.barrier > 0.0:
+                    gap += _distance(Weights(kind.entropy * total, 0.0, kind.barrier * actions), ratio, 1.0)
     return gap if gap == gap else np.inf
 
 
 @_inner
-def _settle(rows, pairs, reached, kind, chance, prices, scratch):
-    """Prices at which the pairs of each state would take its `chance` `[h, s]` together, step by step from the last."""
+def _judge(rows, costs, initial, reached, kind, point, logs):
+    """The objective of the flow, whose logarithms are written, and by how much flow enters a state and is lost."""
+    steps, states = point.chance.shape
+    actions = costs.shape[1] // states
+    entering = np.zeros((steps + 1, states))
+    entering[0, initial] = 1.0
+    value, residual = 0.0, 0.0
+    for h in range(steps):
+        if h < steps - 1:
+            carry(rows, h, point.flow[h], entering[h + 1])
+        for s in range(states):
+            for row in range(s * actions, (s + 1) * actions):
+                mass = point.flow[h, row]
+                logs[h, row] = np.log(mass) if mass > 0.0 else -np.inf
+                entering[h, s] -= mass
+                if reached[h, s]:
+                    value += mass * costs[h, row] - kind.tsallis * np.sqrt(mass)
+                    value += kind.entropy * mass * logs[h, row] if mass > 0.0 else 0.0
+                    value -= kind.barrier * logs[h, row] if kind.barrier > 0.0 else 0.0
+            residual = max(residual, abs(entering[h, s]))
+    return value, residual
+
+
+@_inner
+def _settle(rows, pairs, reached, kind, point, prices):
+    """Prices at which the pairs of each state would take about its chance together, step by step from the last."""
     steps, states = prices.shape
     actions = pairs.shape[1] // states
-    masses = np.empty(actions)
     for h in range(steps - 1, -1, -1):
-        _relax(rows, pairs, h, prices, reached, scratch)
+        _relax(rows, pairs, h, prices, reached, point.reduced[h])
         for s in range(states):
             prices[h, s] = 0.0
             if reached[h, s]:
-                costs = scratch[s * actions : (s + 1) * actions]
-                prices[h, s] = _price(kind, costs, max(chance[h, s], LEAST_TARGET), masses)
+                here = slice(s * actions, (s + 1) * actions)
+                target = max(point.chance[h, s], LEAST_TARGET)
+                prices[h, s] = _price(kind, point.reduced[h, here], target, point.alone[h, here])
 
 
 @_inner
 def _price(kind, costs, target, masses):
-    """The price at which actions of these costs take the mass `target` together.
+    """The price at which actions of these costs take about the mass `target` together; `masses` are near to theirs.
 
-    The sum of the masses falls, and is convex, in the distance of the price from the least cost: Newton's method meets
-    the root from where the cheapest action alone would take it all.
+    The logarithm of the sum of the masses falls, and is convex, in the distance of the price from the least cost:
+    Newton's method meets the root from where the cheapest action alone would take it all. Without entropy the sum to
+    the power -1/2 is nearer to a line.
     """
     least = costs.min()
     below = -_slope(kind, target)
@@ -227,12 +305,12 @@ def _price(kind, costs, target, masses):
     for _ in range(MOST_ROOT_STEPS):
         total, soft = 0.0, 0.0
         for a in range(costs.size):
-            masses[a] = _mass(kind, costs[a] - least + below, masses[a])
+            masses[a] = _mass(kind, costs[a] - least + below, masses[a], ROUGH_ROOT)
             total += masses[a]
             soft += _softness(kind, masses[a])
-        step = (total - target) / soft
-        below += step
-        if not step > LAST_ROOT_STEP * abs(below):
+        above = total / target
+        below += total / soft * (np.log(above) if kind.entropy > 0.0 else 2.0 * (np.sqrt(above) - 1.0))
+        if not above > 1.0 + ROUGH_ROOT:
             break
     return least - below
 
@@ -246,22 +324,29 @@ def _begin(rows, pairs, initial, reached, kind, starts, prices, point, trial):
         gap = _evaluate(rows, pairs, initial, reached, kind, prices, point)
         if gap <= kind.entropy + kind.tsallis + kind.barrier:
             return gap
-    for h in range(prices.shape[0]):
-        count = max(1, reached[h].sum())
-        for s in range(prices.shape[1]):
-            trial.chance[h, s] = 1.0 / count
     found = np.empty(prices.shape)
-    scratch = np.empty(pairs.shape[1])
-    for _ in range(1 + WALKS):
-        _settle(rows, pairs, reached, kind, trial.chance, found, scratch)
+    _meet_alike(reached, trial)
+    _settle(rows, pairs, reached, kind, trial, found)
+    _walk(rows, initial, reached, trial)
+    first_gap = _gap(reached, kind, trial)
+    _settle(rows, pairs, reached, kind, trial, found)
+    trial_gap = _evaluate(rows, pairs, initial, reached, kind, found, trial)
+    if not trial_gap <= first_gap:  # the chance of a state all but vanished
+        _meet_alike(reached, trial)
+        _settle(rows, pairs, reached, kind, trial, found)
         trial_gap = _evaluate(rows, pairs, initial, reached, kind, found, trial)
-        if trial_gap < gap:
-            gap = trial_gap
-            prices[:] = found
-            _copy(trial, point)
-        if trial_gap == np.inf:
-            break
+    if trial_gap < gap:
+        gap = trial_gap
+        prices[:] = found
+        _copy(trial, point)
     return gap
+
+
+@_inner
+def _meet_alike(reached, point):
+    """All states of a step that can be reached have the same chance."""
+    for h in range(reached.shape[0]):
+        point.chance[h] = 1.0 / max(1, reached[h].sum())
 
 
 @_inner
@@ -270,6 +355,7 @@ def _copy(source, target):
     target.alone[:] = source.alone
     target.flow[:] = source.flow
     target.chance[:] = source.chance
+    target.ratio[:] = source.ratio
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------
@@ -277,39 +363,79 @@ def _copy(source, target):
 
 @_inner
 def _climb(rows, pairs, initial, reached, kind, gap, aim, enough, limit, exact, prices, point, trial, curved):
-    """Newton steps up the dual value, each shortened until it rises; the gap and the number of steps."""
+    """Newton steps, of the measure where they halve the least gap, else up the dual value; the gap and their number."""
     steps, states = prices.shape
     slope, step, tried = np.empty(prices.shape), np.empty(prices.shape), np.empty(prices.shape)
     factored = steps if exact else 0
     blocks, couplings = np.empty((factored, states, states)), np.empty((factored, states, states))
     scratch = np.empty((max(2, states) if exact else 1, pairs.shape[1]))
+    least = gap  # and not the last, which a step up the dual value may raise: so both kinds of steps cannot take turns
     for count in range(limit):
         if gap <= aim:
             return gap, count
-        _right_side(rows, initial, reached, point, slope)
-        _curve(kind, reached, point, curved)
-        step[:] = slope
-        if exact:
-            exact_step(rows, curved, blocks, couplings, scratch, step)
-        else:
-            iterated_step(
-                rows, curved, False, max(1e-10, 0.1 * min(1.0, np.sqrt(gap))), MOST_PRODUCTS, scratch[0], step
-            )
-        rise = (slope * step).sum()
-        length = 1.0 if rise > 0.0 else 0.0
         tried_gap = np.inf
-        while length > SHORTEST:
-            tried[:] = prices + length * step
+        if gap <= kind.entropy + kind.tsallis + kind.barrier:
+            _curve(kind, reached, point.flow, curved)
+            _flow_right_side(rows, kind, reached, point, curved, scratch[0], step)
+            _solve(rows, curved, exact, gap, blocks, couplings, scratch, step)
+            tried[:] = prices + step
             tried_gap = _evaluate(rows, pairs, initial, reached, kind, tried, trial)
-            if tried_gap < np.inf and _lost(kind, reached, point, trial) <= (1.0 - RISE) * length * rise:
-                break
-            length *= 0.5
-        if not length > SHORTEST or (gap <= enough and not tried_gap < LEAST_PROGRESS * gap):
-            return gap, count
+        if not tried_gap < LEAST_PROGRESS * least:
+            _right_side(rows, initial, reached, point, slope)
+            _curve(kind, reached, point.alone, curved)
+            step[:] = slope
+            _solve(rows, curved, exact, gap, blocks, couplings, scratch, step)
+            rise = (slope * step).sum()
+            length = 1.0 if rise > 0.0 else 0.0
+            while length > SHORTEST:
+                tried[:] = prices + length * step
+                tried_gap = _evaluate(rows, pairs, initial, reached, kind, tried, trial)
+                if tried_gap < np.inf and _lost(kind, reached, point, trial) <= (1.0 - RISE) * length * rise:
+                    break
+                length *= 0.5
+            if not length > SHORTEST or (gap <= enough and not tried_gap < LEAST_PROGRESS * gap):
+                return gap, count
         gap = tried_gap
+        least = min(least, gap)
         prices[:] = tried
         _copy(trial, point)
     return gap, limit
+
+
+@_inner
+def _solve(rows, curved, exact, gap, blocks, couplings, scratch, step):
+    """Replace the right side `step` by the step."""
+    if exact:
+        exact_step(rows, curved, blocks, couplings, scratch, step)
+    else:
+        relative = max(1e-10, 0.1 * min(1.0, np.sqrt(gap)))
+        iterated_step(rows, curved, False, relative, MOST_PRODUCTS, scratch[0], step)
+
+
+@_inner
+def _flow_right_side(rows, kind, reached, point, curved, scratch, out):
+    """`B' X (r + psi'(x))` at the flow `x`: what is in brackets is `psi'(x) - psi'(q)`, without cancellation."""
+    steps, states = out.shape
+    actions = scratch.size // states
+    out[:] = 0.0
+    for h in range(steps):
+        for s in range(states):
+            ratio = point.ratio[h, s] if reached[h, s] else 1.0
+            root = 0.5 * kind.tsallis * (1.0 - 1.0 / np.sqrt(ratio))
+            whole = kind.barrier * (1.0 - 1.0 / ratio)
+            by_log = kind.entropy * np.log1p(ratio - 1.0) if kind.entropy > 0.0 else 0.0
+            for row in range(s * actions, (s + 1) * actions):
+                mass = point.alone[h, row] if reached[h, s] else 1.0
+                off = by_log + (root * np.sqrt(mass) + whole) / mass
+                scratch[row] = curved.mass[h, row] * off
+                out[h, s] += scratch[row]
+        if h < steps - 1:
+            for row in range(scratch.size):
+                scratch[row] = -scratch[row]
+            carry(rows, h, scratch, out[h + 1])
+            for s in range(states):
+                if not reached[h + 1, s]:
+                    out[h + 1, s] = 0.0
 
 
 @_inner
@@ -330,7 +456,7 @@ def _right_side(rows, initial, reached, point, out):
 
 
 @_inner
-def _curve(kind, reached, point, curved):
+def _curve(kind, reached, masses, curved):
     """The matrix of the step."""
     steps, states = curved.chance.shape
     actions = curved.mass.shape[1] // states
@@ -338,7 +464,7 @@ def _curve(kind, reached, point, curved):
         for s in range(states):
             curved.chance[h, s] = 0.0
             for row in range(s * actions, (s + 1) * actions):
-                curved.mass[h, row] = _softness(kind, point.alone[h, row]) if reached[h, s] else 0.0
+                curved.mass[h, row] = _softness(kind, masses[h, row]) if reached[h, s] else 0.0
                 curved.chance[h, s] += curved.mass[h, row]
 
 

@@ -70,17 +70,12 @@ class _NewtonSolver(RegularizedSolver):
         aim = min(0.5 * settings.accuracy**2 * sum(weights), proved)
         limits = aim, proved, settings.iterations, states <= settings.factored_states
         starts = _NO_START if start is None or not np.isfinite(start).all() else np.array(start[None], order="C")
-        prices, measure = np.zeros((steps, states)), np.zeros((steps, states * actions))
+        prices, logs = np.zeros((steps, states)), np.empty((steps, states * actions))
         problem = self._rows, cost.reshape(steps, -1), self.domain.initial, self._reached, tuple(weights), starts
-        gap, count = kernels.regularized.minimize(*problem, *limits, prices, measure)
-        with np.errstate(divide="ignore"):
-            logs = np.log(measure)
-        flat = np.zeros((steps, states * actions, 1))
-        mass = self.domain.initial, states, measure[..., None], logs[..., None]
-        residual = kernels.entropy.judge(self._rows, flat, flat, *mass)[1]
-        value = certificate.objective(cost, regularizer, measure.reshape(cost.shape), self._pairs)
-        status, note = status_of(gap, steps, settings.gap), _note(cost[self._pairs], sum(weights))
-        report = Report(self.name, iterations=count, note="" if status is Status.OPTIMAL else note)
+        gap, count, value, residual = kernels.regularized.minimize(*problem, *limits, prices, logs)
+        status = status_of(gap, steps, settings.gap)
+        note = "" if status is Status.OPTIMAL else _note(cost[self._pairs], sum(weights))
+        report = Report(self.name, iterations=count, note=note)
         return Minimizer(logs.reshape(cost.shape), prices, value, gap, residual, 0.0, status, report)
 
     def _projected(self, cost: Floats, regularizer: Regularizer, start: Floats | None) -> Minimizer:
