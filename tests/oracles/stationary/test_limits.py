@@ -1,16 +1,19 @@
 """Under limits: a policy, its value, and a bound that holds; and what is told on the way."""
 
 import itertools
-from time import process_time
+from threading import Thread
+from time import process_time, sleep
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from amdp import Plan, StationaryPolicies, Status, bind, oracle
+from amdp import Plan, StationaryPolicies, Status, bind, kernels, oracle
 from amdp.arrays import Floats
-from amdp.oracles.stationary.branch_and_bound import BranchAndBound, TreeSearch
+from amdp.kernels.search.state import BOUNDS, NODES, OPEN
+from amdp.oracles.stationary.branch_and_bound import BranchAndBound, Mixing, TreeSearch, new_tree
+from amdp.oracles.stationary.chains import Chains
 from amdp.oracles.stationary.planning import StationaryPlanner
 from amdp.oracles.stationary.search import Progress
 from benchmarks.brute_force import every_policy, plain_costs, plain_optimum
@@ -235,3 +238,26 @@ def test_a_bound_is_the_same_whether_or_not_somebody_listens() -> None:
         alone = bind(oracle("branch-and-bound", nodes=nodes, starts=1), domain).minimize(cost[None])[0]
         assert told.bound == pytest.approx(alone.bound, abs=1e-10)
         assert (told.actions == alone.actions).all()
+
+
+def test_a_node_that_the_clock_stops_stays_open() -> None:
+    # It has so many scales of averaging to try that nothing but a halt in its middle ends it.
+    domain, cost = world("sparse", "noise", (60, 9, 3), np.random.default_rng(8))
+    chains = Chains.of(domain)
+    problem, mixing = chains.pose(cost), Mixing.of(chains)
+    tree = new_tree(chains, problem, (np.zeros(9, dtype=np.int64), np.inf))
+    tree.mixing[0], tree.loosened[0] = mixing.moves, mixing.loosened
+
+    def stop_in_its_middle() -> None:
+        while tree.counts[BOUNDS] == 0:
+            sleep(0.001)
+        problem.halt[0] = 1
+
+    stopper = Thread(target=stop_in_its_middle)
+    stopper.start()
+    kernels.search.trees.grow(chains.rows, problem, mixing.floors, tree, np.ones(10**7), False, 5)
+    stopper.join()
+    assert tree.counts[OPEN] == 1
+    assert tree.counts[NODES] == 0
+    assert tree.allowed[0].all()
+    assert tree.bounds[0] == -np.inf
