@@ -65,15 +65,17 @@ class Sizes(NamedTuple):
     """How much is played."""
 
     world: str
-    lengths: tuple[int, ...]
+    lengths: Mapping[str, Sequence[int]]  # by losses
     seeds: int
     tail_worlds: tuple[str, ...]
     tail_rounds: int
     tail_seeds: int
 
 
-FULL = Sizes("tiny", (500, 1_000, 2_000, 4_000, 8_000), 10, ("tiny",), 1_000, 200)
-QUICK = Sizes("tiny", (20, 40), 2, ("tiny",), 20, 3)
+TO_8_000 = (500, 1_000, 2_000, 4_000, 8_000)
+TO_64_000 = (*TO_8_000, 16_000, 32_000, 64_000)  # logarithms take long to show
+FULL = Sizes("tiny", {"bernoulli": TO_64_000, "uniform": TO_8_000, "swap": TO_8_000}, 10, ("tiny",), 1_000, 200)
+QUICK = Sizes("tiny", dict.fromkeys(LOSSES, (20, 40)), 2, ("tiny",), 20, 3)
 
 
 @dataclass(frozen=True)
@@ -105,9 +107,10 @@ def _game(world: str, losses: str, rounds: int, seed: int) -> amdp.Game:
 
 
 def growth_runs(sizes: Sizes) -> Iterator[Run]:
-    """The games of the first part, short ones first."""
-    for rounds, losses, entry, seed in product(sizes.lengths, LOSSES, GROWTH, range(sizes.seeds)):
-        yield Run(sizes.world, losses, rounds, entry, seed)
+    """The games of the first part."""
+    for losses, lengths in sizes.lengths.items():
+        for rounds, entry, seed in product(lengths, GROWTH, range(sizes.seeds)):
+            yield Run(sizes.world, losses, rounds, entry, seed)
 
 
 def tail_entries(world: str, rounds: int) -> tuple[Entry, ...]:
@@ -151,14 +154,12 @@ def report(results: Results, sizes: Sizes) -> list[str]:
 def _growth_tables(results: Results, sizes: Sizes) -> Iterator[str]:
     for losses, words in LOSSES.items():
         yield f"**{sizes.world}, {losses} ({words})**: regret, mean of {sizes.seeds} seeds ± one standard error."
-        rows = []
+        rows, lengths = [], sizes.lengths[losses]
         for entry in GROWTH:
-            means = [
-                Mean.of(regrets(results, losses, rounds, entry, sizes.world, sizes.seeds)) for rounds in sizes.lengths
-            ]
-            exponent = slope(sizes.lengths, [mean.value for mean in means])
+            means = [Mean.of(regrets(results, losses, rounds, entry, sizes.world, sizes.seeds)) for rounds in lengths]
+            exponent = slope(lengths, [mean.value for mean in means])
             rows.append([entry.title, *(mean.shown(0) for mean in means), exponent])
-        yield from _spaced(["learner", *(f"K = {rounds:,}" for rounds in sizes.lengths), "exponent"], rows)
+        yield from _spaced(["learner", *(f"K = {rounds:,}" for rounds in lengths), "exponent"], rows)
 
 
 def _tail_tables(results: Results, sizes: Sizes) -> Iterator[str]:
@@ -188,15 +189,15 @@ def figure(results: Results, sizes: Sizes) -> Figure:
 
 
 def _growth_panel(axes: Axes, results: Results, sizes: Sizes, losses: str) -> None:
-    lowest = np.inf
+    lowest, lengths = np.inf, sizes.lengths[losses]
     for place, entry in enumerate(GROWTH):
-        found = [regrets(results, losses, rounds, entry, sizes.world, sizes.seeds).mean() for rounds in sizes.lengths]
+        found = [regrets(results, losses, rounds, entry, sizes.world, sizes.seeds).mean() for rounds in lengths]
         lowest = min(lowest, *found)
-        axes.plot(sizes.lengths, found, label=entry.title, color=COLORS[place], marker=MARKERS[place], markersize=3.5)
+        axes.plot(lengths, found, label=entry.title, color=COLORS[place], marker=MARKERS[place], markersize=3.5)
     axes.set(xscale="log", title=f"{losses}: {LOSSES[losses]}", xlabel="rounds", ylabel="regret")
     if lowest > 0.0:  # a learner that follows the changes may pay less than the best policy in hindsight
         axes.set_yscale("log")
-    shown = sizes.lengths[:: 1 + len(sizes.lengths) // 5]
+    shown = lengths[:: 1 + len(lengths) // 5]
     axes.set_xticks(shown, [f"{rounds:,}" for rounds in shown])
     axes.xaxis.set_minor_locator(NullLocator())
 
