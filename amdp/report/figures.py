@@ -230,7 +230,8 @@ def _seconds(axes: "Axes", keys: Keys, group: Group, contest: Contest, look: Loo
     axes.set(xscale="log", xlabel="seconds of the learner")
     for pen, series in group:
         label, seconds = look.named(series, contest.names), series.seconds.mean(axis=0)
-        _curve(axes, keys, pen, label, seconds[1:], series.low[:, 1:], look)
+        if seconds[-1] > 0.0:  # a logarithmic axis has no place for a learner that does nothing, as uniform play
+            _curve(axes, keys, pen, label, seconds[1:], series.low[:, 1:], look)
     if contest.baseline:
         last = float(look.of(contest.baseline.low).value[-1])
         keys.marks[f"{look.size.label(contest.baseline.name)}, at the end"] = axes.axhline(last, **BASELINE)
@@ -298,6 +299,8 @@ def _pace(contest: Contest, look: Look) -> "Figure":
     axes = figure.subplots()
     for place, (pen, series) in enumerate(chain.from_iterable(grouped(contest))):
         each = series.each(series.of_learner)
+        if not each.any():  # as in the figure before
+            continue
         center = look.of(each[:, None])
         axes.plot(each, np.full(len(each), place), "|", color=pen.color, alpha=0.45, markersize=8, zorder=2)
         axes.plot([center.low[0], center.high[0]], [place, place], color=pen.color, linewidth=2.5, zorder=3)
