@@ -156,9 +156,10 @@ class TreeSearch(Search):
                 if team.can_share(left):
                     team.work(grow)
                 else:
-                    began, young = perf_counter(), LONE_NODES - tree.counts[NODES]
+                    began, young = perf_counter(), int(LONE_NODES - tree.counts[NODES])
                     # Beyond its beginning a tree takes fixed portions, so that no clock decides when it is shared.
-                    grow(tree, int(min(left, min(portion, young) if young > 0 else ROUND_NODES)))
+                    portion = min(portion, young) if young > 0 else ROUND_NODES
+                    grow(tree, int(min(left, portion)))
                     portion = next_portion(portion, perf_counter() - began)
                 clock.report(problem, float(tree.best[VALUE]), proved(tree, problem), int(tree.counts[NODES]))
         return ""

@@ -85,6 +85,16 @@ def test_what_a_round_brings_back_has_room(monkeypatch: pytest.MonkeyPatch) -> N
     assert plan.report.nodes > LONE_NODES + ROUND_NODES * len(rounds), "room was never short"
 
 
+def test_a_tree_that_is_short_of_room_for_long_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Portions that doubled each time would be beyond all numbers after a thousand of them.
+    monkeypatch.setattr(branch_and_bound, "OPEN_NODES", 1)
+    monkeypatch.setattr(branch_and_bound, "ROUND_NODES", 1)
+    domain, cost = world("grid", "noise", (100, 8, 4), np.random.default_rng(3))
+    plan = solved(domain, cost, 1_200, 1)
+    assert plan.report.nodes == 1_200
+    assert plan.bound <= plan.objective
+
+
 def test_what_rounds_need_is_compiled_before_the_clock_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     called, take_back = list[int](), kernels.search.shares.take_back
     monkeypatch.setattr(planning, "_COMPILED", set())
