@@ -151,7 +151,7 @@ def test_the_quick_form_prints_a_table_and_draws_into_its_folder(
 ) -> None:
     open_questions.main([str(tmp_path), question, "--quick"])
     printed = capsys.readouterr().out
-    assert printed.count("| --- |") >= 1
+    assert printed.count("|---|") >= 1
     assert "nan" not in printed
     assert (tmp_path / f"open-{question}.svg").read_text().count("<svg") == 1
 

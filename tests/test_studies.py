@@ -150,8 +150,8 @@ def test_curves_over_the_same_places_share_a_table_and_others_have_their_own() -
         [Point(x, 3.0 * x**0.5, 0.1, 4, 1.0) for x in places] for places in ((10, 20), (10, 20, 40), (10, 30))
     )
     lines = tables(Panel("a world", ()), "K", {"short": short, "long": long, "elsewhere": elsewhere})
-    assert [line.split(" | ")[0] for line in lines] == [
-        "| a world", "| ---", "| long", "| short", "", "| a world", "| ---", "| elsewhere", "",
+    assert [line.split(" | ")[0].rstrip("-|") for line in lines] == [
+        "| a world", "", "| long", "| short", "", "| a world", "", "| elsewhere", "",
     ]  # fmt: skip
     assert "K = 40" in lines[0]
     assert lines[3].split(" | ")[1:4] == ["9.5 ± 0.1", "13.4 ± 0.1", ""]

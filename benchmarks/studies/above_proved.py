@@ -23,7 +23,7 @@ from amdp.experiments.spec import Role
 from amdp.experiments.storage import Store
 from amdp.report.rates import LadderFit, fit_ladders
 from amdp.report.tables import interval
-from benchmarks.page import DOCS, put
+from benchmarks.page import DOCS, markdown, put
 from benchmarks.studies.no_tuning import workers
 
 NAME = "above-proved"
@@ -102,7 +102,7 @@ def lines(found: Sequence[tuple[Variant, list[LadderFit]]]) -> list[str]:
     names = list(dict.fromkeys(fit.ladder.name for _, fits in found for fit in fits))
     heads = ("row", "proved", "test", "lengths", "mean regret", "exponent between them", "last exponent, 95 % interval")
     rows = [_row(test, fit) for name in names for test, fits in found for fit in fits if fit.ladder.name == name]
-    return ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *rows)]
+    return markdown(heads, rows)
 
 
 def _row(test: Variant, fit: LadderFit) -> tuple[str, ...]:

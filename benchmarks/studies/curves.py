@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib import pyplot
 from matplotlib.axes import Axes
 
-from benchmarks.page import DOCS, put
+from benchmarks.page import DOCS, markdown, put
 from benchmarks.studies.choosing import Choice, choice
 from benchmarks.studies.runs import Result, Run, collected
 
@@ -127,7 +127,7 @@ def _table(title: str, axis: str, measured: Mapping[str, Sequence[Point]]) -> li
         cells = {point.x: _cell(point) for point in curve}
         exponents = str(fitted(curve)), str(fitted(curve[-2:]))
         rows.append((label, *(cells.get(place, "") for place in places), *exponents))
-    return ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *rows)]
+    return markdown(heads, rows)
 
 
 def _cell(point: Point) -> str:

@@ -35,6 +35,7 @@ from amdp.arrays import Floats
 from amdp.game.games import Game
 from amdp.game.match import play
 from amdp.report.drawing import COLORS, GRAY, MARKERS, STYLE
+from benchmarks.page import markdown
 from benchmarks.studies.curves import FIGURES
 from benchmarks.studies.tasks import gathered
 from benchmarks.timing import one_thread
@@ -316,7 +317,7 @@ def _sharpness(one: Cell) -> str:
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join("| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *rows))
+    return "\n".join(markdown(heads, rows))
 
 
 # --- the figure -------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ from amdp.experiments.storage import Store
 from amdp.report.drawing import COLORS, MARKERS, STYLE, plain_logarithms
 from amdp.report.rates import fit_ladders
 from amdp.report.statistics import Estimate, MeanBand, sign_flips
-from benchmarks.page import DOCS, put
+from benchmarks.page import DOCS, markdown, put
 from benchmarks.studies.choosing import least, seeds_apart
 from benchmarks.studies.curves import FIGURES
 from benchmarks.studies.rivers import CURRENTS, EDGES, LEARNERS, Swim
@@ -115,11 +115,6 @@ def words(found: Estimate, digits: int = 1) -> str:
     return f"{value} [{low}, {high}]" if np.isfinite(found.low).all() else value
 
 
-def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    """A table of the page."""
-    return ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *rows)]
-
-
 class Answer(NamedTuple):
     """What came of a question."""
 
@@ -196,7 +191,7 @@ def delays(folder: Path, sizes: Sizes, workers: Executor) -> Answer:
         shown = [f"{words(interval(regrets[game, one.label]))} (x{one.multiplier:g})" for one in best]
         rows.append([game, *shown, words(interval(adapted - plain)), f"{chance:.2g}"])
     heads = ["world, losses, delay", "plain, chosen rate", "adapted, chosen rate", "adapted - plain", "p"]
-    tables = {"open-delays": table(heads, rows), "open-delays-rates": _per_rate(tries, games, sizes)}
+    tables = {"open-delays": markdown(heads, rows), "open-delays-rates": _per_rate(tries, games, sizes)}
     return Answer(_tries_drawn(tries, games, sizes), tables)
 
 
@@ -227,7 +222,7 @@ def _per_rate(tries: Mapping[tuple[str, str], Floats], games: Iterable[str], siz
     for game, factor in product(games, sizes.multipliers):
         plain, adapted = (tries[game, Late(name, factor).label] for name in ESTIMATORS)
         rows.append([game, f"x{factor:g}", words(interval(plain)), words(interval(adapted - plain))])
-    return table(["world, losses, delay", "rate", "plain", "adapted - plain"], rows)
+    return markdown(["world, losses, delay", "rate", "plain", "adapted - plain"], rows)
 
 
 # --- 2: other noises --------------------------------------------------------------------------------------------------
@@ -278,7 +273,7 @@ def noises(folder: Path, sizes: Sizes, workers: Executor) -> Answer:
         "greatest ratio of a game",
     ]
     heads += [f"single step, chance {chance:g}" for chance in VISITS]
-    return Answer(_finished(figure, grid, ""), {"open-noises": table(heads, rows)})
+    return Answer(_finished(figure, grid, ""), {"open-noises": markdown(heads, rows)})
 
 
 def _parts(seeds: int) -> tuple[slice, slice]:
@@ -324,7 +319,7 @@ def exponents(folder: Path, sizes: Sizes, workers: Executor) -> Answer:
             rows.append([f"{SHORT[ladder.name]}, {losses}", *paid, words(one.exponent, 2), f"{ladder.proved:.2f}"])
         axes.set(xscale="log", yscale="log", xlabel="steps T", title=f"switching bandit, {losses}")
     heads = ["learner, losses", *(f"T = {rung:,}" for rung in sizes.rungs), "exponent", "proved"]
-    return Answer(_finished(figure, grid, "regret", sizes.rungs), {"open-exponents": table(heads, rows)})
+    return Answer(_finished(figure, grid, "regret", sizes.rungs), {"open-exponents": markdown(heads, rows)})
 
 
 def _entering(spec: Spec, store: Store, pair: tuple[str, str]) -> Floats:
@@ -367,7 +362,7 @@ def rivers(folder: Path, sizes: Sizes, workers: Executor) -> Answer:
     for axes in grid[-1]:
         axes.set_xlabel("changes that the comparator is allowed")
     heads = ["current", "learner", "static", f"{EDGES - 1} changes", "each round", "empty boxes"]
-    return Answer(_finished(figure, grid, "regret"), {"open-rivers": table(heads, rows)})
+    return Answer(_finished(figure, grid, "regret"), {"open-rivers": markdown(heads, rows)})
 
 
 def _swimming_rate(folder: Path, sizes: Sizes, workers: Executor) -> float:

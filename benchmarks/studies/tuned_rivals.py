@@ -19,7 +19,7 @@ from amdp.experiments.storage import Store
 from amdp.report.results import Contest, Series, StoredRuns
 from amdp.report.statistics import MeanBand, sign_flips
 from amdp.report.tables import interval
-from benchmarks.page import DOCS, put
+from benchmarks.page import DOCS, markdown, put
 from benchmarks.studies.no_tuning import WORLDS, workers
 
 NAME, PAGE = "tuned-rivals", DOCS / "ftpl-or-omd.md"
@@ -72,7 +72,7 @@ def lines(contests: Sequence[Contest]) -> list[str]:
         difference,
         "p",
     )
-    return ["| " + " | ".join(row) + " |" for row in (heads, ["---"] * len(heads), *map(_row, contests))]
+    return markdown(heads, map(_row, contests))
 
 
 def _row(game: Contest) -> tuple[str, ...]:
