@@ -169,8 +169,13 @@ def cells(row: Row) -> list[str]:
 
 
 def _caption(rows: Sequence[Row]) -> str:
-    judged = [row for row in rows if row.met is not None]
-    return f"{sum(bool(row.met) for row in judged)} of {len(judged)} goals met; {_processor()}, one thread"
+    return f"{goals_met(rows)}{_processor()}, one thread unless said"
+
+
+def goals_met(rows: Sequence[Row]) -> str:
+    """How many goals are met, if there are any."""
+    judged = [row.met for row in rows if row.met is not None]
+    return f"{sum(judged)} of {len(judged)} goals met; " if judged else ""
 
 
 def _plain(row: Row) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.page import DOCS, ROOT, filled, markdown, place, put
-from benchmarks.results import Row, cells, machine, plain_headings
+from benchmarks.results import Row, cells, goals_met, machine, plain_headings
 
 SPEED, README = DOCS / "speed.md", ROOT / "README.md"
 SHOWN = "docs/speed.md"  # the place on the README
@@ -62,10 +62,9 @@ def _row_of(page: str, one: Chosen) -> list[str]:
 
 def _suite_figures(rows: Sequence[Row], command: str, seconds: float) -> list[str]:
     facts = machine()
-    judged = [row for row in rows if row.met is not None]
-    met = f": {sum(bool(row.met) for row in judged)} of {len(judged)} goals met" if judged else ""
+    about = f"{goals_met(rows)}{facts['processor']}, one thread unless said, Python {facts['python']}"
     return [
-        f"`{command}`, {seconds:.0f} s, {facts['processor']}, one thread unless said, Python {facts['python']}{met}.",
+        f"`{command}`, {seconds:.0f} s: {about}.",
         "",
         *markdown(plain_headings(), map(cells, rows)),
     ]
