@@ -34,6 +34,7 @@ from benchmarks.page import markdown, put, require_places
 from benchmarks.studies.beyond_table_1 import THREE
 from benchmarks.studies.curves import FIGURES
 from benchmarks.studies.no_tuning import Mean, workers
+from benchmarks.studies.runs import two_arms
 from benchmarks.studies.tasks import gathered
 
 NAME = "best-of-both"
@@ -57,25 +58,45 @@ GROWTH = (
     Entry("ftpl-scaled", "ftpl-scaled"),
     Entry("ftpl-scaled x16", "ftpl-scaled", (("multiplier", 16.0),)),
 )
-LOSSES = {"bernoulli": "stochastic, with a gap", "uniform": "stochastic, no gap", "swap": "adversary"}
+
+
+class Kind(NamedTuple):
+    """Games of growing length."""
+
+    world: str
+    losses: str
+    words: str
+    lengths: tuple[int, ...]
+
+    @property
+    def title(self) -> str:
+        """The world, the losses, and what they are."""
+        return f"{self.world}, {self.losses}: {self.words}"
+
+
+TO_8_000 = (500, 1_000, 2_000, 4_000, 8_000)
+TO_64_000 = (*TO_8_000, 16_000, 32_000, 64_000)  # logarithms take long to show
+KINDS = (
+    Kind("two-arms", "bernoulli", "stochastic, a gap of 0.2", TO_64_000),
+    Kind("tiny", "bernoulli", "stochastic, a gap of 0.003", TO_64_000),
+    Kind("tiny", "uniform", "stochastic, no gap", TO_8_000),
+    Kind("tiny", "swap", "adversary", TO_8_000),
+)
 PLAIN, IMPLICIT = Entry("o-reps", "o-reps"), Entry("o-reps-ix", "o-reps-ix")
 
 
 class Sizes(NamedTuple):
     """How much is played."""
 
-    world: str
-    lengths: Mapping[str, Sequence[int]]  # by losses
+    kinds: tuple[Kind, ...]
     seeds: int
     tail_worlds: tuple[str, ...]
     tail_rounds: int
     tail_seeds: int
 
 
-TO_8_000 = (500, 1_000, 2_000, 4_000, 8_000)
-TO_64_000 = (*TO_8_000, 16_000, 32_000, 64_000)  # logarithms take long to show
-FULL = Sizes("tiny", {"bernoulli": TO_64_000, "uniform": TO_8_000, "swap": TO_8_000}, 10, ("tiny",), 1_000, 200)
-QUICK = Sizes("tiny", dict.fromkeys(LOSSES, (20, 40)), 2, ("tiny",), 20, 3)
+FULL = Sizes(KINDS, 10, ("tiny",), 1_000, 200)
+QUICK = Sizes(tuple(kind._replace(lengths=(20, 40)) for kind in KINDS), 2, ("tiny",), 20, 3)
 
 
 @dataclass(frozen=True)
@@ -103,14 +124,16 @@ class Run:
 
 
 def _game(world: str, losses: str, rounds: int, seed: int) -> amdp.Game:
-    return amdp.Game(amdp.instances.build(**THREE[world]), losses, rounds, seed=seed)
+    return amdp.Game(
+        two_arms() if world == "two-arms" else amdp.instances.build(**THREE[world]), losses, rounds, seed=seed
+    )
 
 
 def growth_runs(sizes: Sizes) -> Iterator[Run]:
     """The games of the first part."""
-    for losses, lengths in sizes.lengths.items():
-        for rounds, entry, seed in product(lengths, GROWTH, range(sizes.seeds)):
-            yield Run(sizes.world, losses, rounds, entry, seed)
+    for kind in sizes.kinds:
+        for rounds, entry, seed in product(kind.lengths, GROWTH, range(sizes.seeds)):
+            yield Run(kind.world, kind.losses, rounds, entry, seed)
 
 
 def tail_entries(world: str, rounds: int) -> tuple[Entry, ...]:
@@ -134,7 +157,7 @@ def tail_runs(sizes: Sizes) -> Iterator[Run]:
             yield Run(world, "bernoulli", sizes.tail_rounds, entry, seed)
 
 
-def regrets(results: Results, losses: str, rounds: int, entry: Entry, world: str, seeds: int) -> Floats:
+def regrets(results: Results, world: str, losses: str, rounds: int, entry: Entry, seeds: int) -> Floats:
     """An entry for each seed."""
     return np.array([results[Run(world, losses, rounds, entry, seed)]["regret"] for seed in range(seeds)])
 
@@ -152,14 +175,15 @@ def report(results: Results, sizes: Sizes) -> list[str]:
 
 
 def _growth_tables(results: Results, sizes: Sizes) -> Iterator[str]:
-    for losses, words in LOSSES.items():
-        yield f"**{sizes.world}, {losses} ({words})**: regret, mean of {sizes.seeds} seeds ± one standard error."
-        rows, lengths = [], sizes.lengths[losses]
+    for kind in sizes.kinds:
+        yield f"**{kind.title}**; regret, mean of {sizes.seeds} seeds ± one standard error."
+        rows = []
         for entry in GROWTH:
-            means = [Mean.of(regrets(results, losses, rounds, entry, sizes.world, sizes.seeds)) for rounds in lengths]
-            exponent = slope(lengths, [mean.value for mean in means])
+            found = (regrets(results, kind.world, kind.losses, rounds, entry, sizes.seeds) for rounds in kind.lengths)
+            means = [Mean.of(each) for each in found]
+            exponent = slope(kind.lengths, [mean.value for mean in means])
             rows.append([entry.title, *(mean.shown(0) for mean in means), exponent])
-        yield from _spaced(["learner", *(f"K = {rounds:,}" for rounds in lengths), "exponent"], rows)
+        yield from _spaced(["learner", *(f"K = {rounds:,}" for rounds in kind.lengths), "exponent"], rows)
 
 
 def _tail_tables(results: Results, sizes: Sizes) -> Iterator[str]:
@@ -167,7 +191,7 @@ def _tail_tables(results: Results, sizes: Sizes) -> Iterator[str]:
         yield f"**{world}, bernoulli, K = {sizes.tail_rounds:,}**: quantiles of regret over {sizes.tail_seeds} seeds."
         rows = []
         for entry in tail_entries(world, sizes.tail_rounds):
-            found = regrets(results, "bernoulli", sizes.tail_rounds, entry, world, sizes.tail_seeds)
+            found = regrets(results, world, "bernoulli", sizes.tail_rounds, entry, sizes.tail_seeds)
             numbers = [found.mean(), found.std(ddof=1), *np.quantile(found, QUANTILES)]
             rows.append([entry.title, *(f"{number:,.1f}" for number in numbers)])
         yield from _spaced(["learner", "mean", "deviation", *(f"{100 * q:g} %" for q in QUANTILES)], rows)
@@ -178,26 +202,28 @@ def _spaced(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str
 
 
 def figure(results: Results, sizes: Sizes) -> Figure:
-    """Regret against the length, a panel for each kind of losses; the last panel has the distribution of the tails."""
-    made, panels = pyplot.subplots(2, 2, figsize=(7.6, 6.4), layout="constrained")
-    *growing, tail = panels.flat
-    for axes, losses in zip(growing, LOSSES, strict=True):
-        _growth_panel(axes, results, sizes, losses)
+    """Regret against the length, a panel for each kind of games; the last panel has the distribution of the tails."""
+    made, panels = pyplot.subplots(3, 2, figsize=(7.6, 9.0), layout="constrained")
+    *growing, tail, spare = panels.flat
+    spare.set_axis_off()
+    for axes, kind in zip(growing, sizes.kinds, strict=True):
+        _growth_panel(axes, results, kind, sizes.seeds)
     _tail_panel(tail, results, sizes)
     made.legend(*growing[0].get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     return made
 
 
-def _growth_panel(axes: Axes, results: Results, sizes: Sizes, losses: str) -> None:
-    lowest, lengths = np.inf, sizes.lengths[losses]
+def _growth_panel(axes: Axes, results: Results, kind: Kind, seeds: int) -> None:
+    lowest = np.inf
     for place, entry in enumerate(GROWTH):
-        found = [regrets(results, losses, rounds, entry, sizes.world, sizes.seeds).mean() for rounds in lengths]
+        found = [regrets(results, kind.world, kind.losses, rounds, entry, seeds).mean() for rounds in kind.lengths]
         lowest = min(lowest, *found)
-        axes.plot(lengths, found, label=entry.title, color=COLORS[place], marker=MARKERS[place], markersize=3.5)
-    axes.set(xscale="log", title=f"{losses}: {LOSSES[losses]}", xlabel="rounds", ylabel="regret")
+        axes.plot(kind.lengths, found, label=entry.title, color=COLORS[place], marker=MARKERS[place], markersize=3.5)
+    axes.set(xscale="log", xlabel="rounds", ylabel="regret")
+    axes.set_title(kind.title, fontsize=9)
     if lowest > 0.0:  # a learner that follows the changes may pay less than the best policy in hindsight
         axes.set_yscale("log")
-    shown = lengths[:: 1 + len(lengths) // 5]
+    shown = kind.lengths[:: 1 + len(kind.lengths) // 5]
     axes.set_xticks(shown, [f"{rounds:,}" for rounds in shown])
     axes.xaxis.set_minor_locator(NullLocator())
 
@@ -205,7 +231,7 @@ def _growth_panel(axes: Axes, results: Results, sizes: Sizes, losses: str) -> No
 def _tail_panel(axes: Axes, results: Results, sizes: Sizes) -> None:
     world, rounds = sizes.tail_worlds[0], sizes.tail_rounds
     for place, entry in enumerate(tail_entries(world, rounds)):
-        found = np.sort(regrets(results, "bernoulli", rounds, entry, world, sizes.tail_seeds))
+        found = np.sort(regrets(results, world, "bernoulli", rounds, entry, sizes.tail_seeds))
         share = 1.0 - np.arange(len(found)) / len(found)
         axes.plot(found, share, label=entry.title, color=COLORS[place % len(COLORS)], drawstyle="steps-post")
     axes.set(yscale="log", title=f"tails: {world}, K = {rounds:,}", xlabel="regret", ylabel="share of seeds above")
