@@ -60,8 +60,8 @@ IN_BOXES = (
 )
 LISTING = ("hedge", "delayed-hedge")  # all policies: for small worlds
 
-# A loop takes seconds to compile for each kind of dynamics: `make slow` plays all of them. What is read of a sparse kernel
-# or of a box that stays is played by these learners, and what the others do beyond that over other dynamics.
+# A loop takes seconds to compile for each kind of dynamics: `make slow` plays all of them. What is read of a sparse
+# kernel or of a box that stays is tested with these learners, and what others do beyond that over other dynamics.
 OVER_SPARSE = ("ftpl", "ftpl-shared", "soft-leader", "dilated-bonus", "o-reps", "o-reps-adaptive", "uniform")
 OVER_BOXES_THAT_STAY = ("ftpl", "ftpl-shared", "soft-leader", "delayed-oppo-full")
 SCALED = ("ftpl-scaled", "ftpl-scaled-per-step", "ftpl-adaptive")
@@ -71,8 +71,12 @@ UNTUNED = (
     "soft-leader-full",
     "o-reps-adaptive",
 )  # a multiplier has nothing to multiply
+WHERE_NOTHING_NARROWS = [
+    pytest.param(name, marks=[] if name in OVER_BOXES_THAT_STAY else [pytest.mark.slow])
+    for name in (*IN_BOXES, "delayed-hedge")
+]
 OTHER_WORLDS = [
-    pytest.param(kind, name, marks=[pytest.mark.slow] if kind == "sparse" and name not in OVER_SPARSE else [])
+    pytest.param(kind, name, marks=[] if kind != "sparse" or name in OVER_SPARSE else [pytest.mark.slow])
     for kind in ("homogeneous", "sparse", "deterministic")
     for name in NAMED
     if not (kind == "sparse" and name in SCALED)  # bounds there are found when they are asked for: no compiled form
@@ -272,16 +276,14 @@ def test_a_distribution_that_was_kept_is_not_changed_by_later_blocks() -> None:
     assert pickle.dumps((kept.total, kept.domain.dynamics, kept.reach.known, kept.reach.visits)) == before
 
 
-@pytest.mark.parametrize("name", [*IN_BOXES, "delayed-hedge"])
+@pytest.mark.parametrize("name", WHERE_NOTHING_NARROWS)
 def test_blocks_over_a_box_of_one_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing follows the only step, so nothing is learned of the moves."""
     box = BernsteinBox.vacuous((1, 2, 2), Radius.jin_2020((1, 2, 2), ROUNDS))
     require_same(*game_over(box, None, name), monkeypatch)
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.slow] * (name not in OVER_BOXES_THAT_STAY)) for name in IN_BOXES]
-)
+@pytest.mark.parametrize("name", WHERE_NOTHING_NARROWS[:-1])
 def test_blocks_over_a_box_that_stays(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for shape in ((1, 2, 2), (5, 4, 3)):
         kernel = random_kernel("dense", shape, np.random.default_rng(3))
