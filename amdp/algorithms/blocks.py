@@ -16,7 +16,7 @@ from amdp.kernels.blocks import Block, Played, Waiting
 from amdp.kernels.rows import Epochs, IntervalRows, LeaderRows, Narrowing, Paths, Rows
 from amdp.model.confidence import BernsteinBox
 from amdp.model.domains import Domain, MarkovPolicies
-from amdp.model.dynamics import Dynamics
+from amdp.model.dynamics import Dynamics, read_only
 from amdp.model.transitions import SingleKernel
 
 State = TypeVar("State")
@@ -175,9 +175,10 @@ def part_of_block(block: Block, low: int, high: int) -> Block:
     """The rounds `low .. high - 1` of a block."""
     starts = block.starts[low : high + 1]
     inside = slice(starts[0], starts[-1])
+    tables = np.concatenate([block.tables[low:high], block.tables]) if low else block.tables
     return block._replace(
         luck=block.luck[low:high],
-        tables=np.concatenate([block.tables[low:high], block.tables]) if low else block.tables,
+        tables=read_only(tables),  # as they come with a whole block: kernels are compiled for that alone
         slots=block.slots[low:high],
         starts=starts - starts[0],
         arrived=block.arrived[inside],

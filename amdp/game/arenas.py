@@ -17,6 +17,7 @@ from amdp.losses import LossSequence
 from amdp.model.budgets import Budgets
 from amdp.model.chains import rows_of
 from amdp.model.domains import BudgetedPolicies, Domain, EpisodeDomain, MarkovPolicies, StationaryPolicies
+from amdp.model.dynamics import read_only
 from amdp.model.segments import NOWHERE, Place, Segment, Shape, Step, Visit
 from amdp.model.transitions import SingleKernel
 
@@ -315,7 +316,8 @@ def _expected(kernel: SingleKernel, initial: int, policies: Policies, tables: Fl
     if policies.shape != tables.shape or tables.shape[1:] != kernel.shape:
         raise InvalidInput(f"policies has shape {policies.shape}; the losses have {tables.shape}")
     paid = np.empty(len(policies))
-    kernels.episodes.expected_losses(kernel.rows, policies, np.ascontiguousarray(tables), initial, paid)
+    given = read_only(policies), read_only(np.ascontiguousarray(tables))  # so that there is one form to compile
+    kernels.episodes.expected_losses(kernel.rows, *given, initial, paid)
     return paid
 
 

@@ -14,7 +14,7 @@ import os
 import pickle
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -26,7 +26,7 @@ from uuid import uuid4
 import llvmlite
 import numba
 import numpy as np
-from numba.core import config
+from numba.core import config, types
 from numba.core.caching import FunctionCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
@@ -51,7 +51,7 @@ FOLDERS_KEPT = 8  # folders: of branches, Python versions and environments that 
 
 def entry(arithmetic: frozenset[str] = EXACT, *, nogil: bool = False) -> Decorator:
     """Compile a function that Python or other kernels call, and keep its machine code; `nogil` lets threads run."""
-    return _compiler(arithmetic, kept=True, nogil=nogil)
+    return _compiler(arithmetic, kept=True, by_constants=False, nogil=nogil)
 
 
 def merged(arithmetic: frozenset[str] = EXACT) -> Decorator:
@@ -78,17 +78,35 @@ def _as_part() -> dict[str, Any]:
     return {"pipeline_class": PartCompiler}
 
 
-def _compiler(arithmetic: frozenset[str], *, kept: bool, **options: Any) -> Decorator:
+def _compiler(arithmetic: frozenset[str], *, kept: bool, by_constants: bool = True, **options: Any) -> Decorator:
     compiler = numba.njit(error_model="numpy", fastmath=set(arithmetic), **options)
 
     def compiled(function: Kernel) -> Any:
         dispatcher = compiler(function)
+        if not by_constants:
+            _forget_constants(dispatcher)
         path = folder() if kept and not config.DISABLE_JIT else None
         if path is not None:
             dispatcher._cache = KernelCache(function, path)  # `enable_caching` would put numba's own cache there
         return dispatcher
 
     return compiled
+
+
+def _forget_constants(dispatcher: Any) -> None:
+    """Take a constant in the call of another kernel for any number of its type.
+
+    Numba would compile the function once more for each constant, also for the first value of a number that changes.
+    What is merged into its callers or is a part of them gains by that: loops over a known number are unrolled.
+    """
+    resolve = dispatcher.get_call_template
+
+    def resolved(args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
+        return resolve(
+            [types.unliteral(arg) for arg in args], {name: types.unliteral(arg) for name, arg in kws.items()}
+        )
+
+    dispatcher.get_call_template = resolved
 
 
 # --- what machine code depends on -------------------------------------------------------------------------------------

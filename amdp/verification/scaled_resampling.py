@@ -37,6 +37,7 @@ RATE, LIMIT = 0.4, 200
 CONTRAST = 14.0  # the sum of losses so far: some pairs are rare, so that trials go on for several batches
 PATH = (INITIAL, 2, 2)  # states whose chances are far below their scale, and differ between policies
 POLICIES = 200_000  # drawn by plain array operations, to know the chance of a pair
+MEANS, SQUARES, EPISODES = 15_000, 3000, 1500  # weights, weights and episodes that the quick form draws
 BOX_POLICIES = 30_000  # the same over a box, where a chance takes longer
 BOUNDED = "limits of a bounded mean (Maurer and Pontil 2009)"
 
@@ -134,7 +135,7 @@ def _mean_of_weight(q: float, scale: float) -> float:
     },
 )
 def _scaled_mean(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    samples, largest = effort.samples(15_000), 0.0
+    samples, largest = effort.samples(MEANS), 0.0
     level = FALSE_ALARM / (3 * STEPS * 4)  # limits on both sides of E[W] and of q
     means, biases = [], []
     for case in _cases(parts, rng):
@@ -169,7 +170,7 @@ def _at_pairs(case: _Case) -> Iterator[tuple[float, Floats]]:
     rejects={"no-coin-between-batches": ("squares", "products")},
 )
 def _scaled_variance(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    samples, level = effort.samples(3000), FALSE_ALARM / (3 * (STEPS + STEPS**2))
+    samples, level = effort.samples(SQUARES), FALSE_ALARM / (3 * (STEPS + STEPS**2))
     squares, products = [], []
     for case in _cases(parts, rng):
         weights = case.weights(parts, samples, rng)
@@ -203,7 +204,7 @@ def _share(weights: Floats, q: list[float], pair: tuple[int, int], level: float)
     rejects={"no-coin-between-batches": ("trials",)},
 )
 def _scaled_trials(parts: Parts, effort: Effort, rng: np.random.Generator) -> Finding:
-    episodes, level, shares = effort.samples(1500), FALSE_ALARM / (2 * STEPS), []
+    episodes, level, shares = effort.samples(EPISODES), FALSE_ALARM / (2 * STEPS), []
     kernel = KERNEL
     for case in _over_kernels(rng):
         each = replace(case, estimator=ScaledResampling(LIMIT))

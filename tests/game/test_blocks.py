@@ -59,6 +59,11 @@ IN_BOXES = (
     *("uob-reps", "uc-o-reps-bernstein", "delayed-uob-reps", "delayed-uob-ftrl", "o-reps-adaptive"),
 )
 LISTING = ("hedge", "delayed-hedge")  # all policies: for small worlds
+
+# A loop takes seconds to compile for each kind of dynamics: `make slow` plays all of them. What is read of a sparse
+# kernel or of a box that stays is tested with these learners, and what others do beyond that over other dynamics.
+OVER_SPARSE = ("ftpl", "ftpl-shared", "soft-leader", "dilated-bonus", "o-reps", "o-reps-adaptive", "uniform")
+OVER_BOXES_THAT_STAY = ("ftpl", "ftpl-shared", "soft-leader", "delayed-oppo-full")
 SCALED = ("ftpl-scaled", "ftpl-scaled-per-step", "ftpl-adaptive")
 UNTUNED = (
     "ftpl-adaptive",
@@ -66,6 +71,16 @@ UNTUNED = (
     "soft-leader-full",
     "o-reps-adaptive",
 )  # a multiplier has nothing to multiply
+WHERE_NOTHING_NARROWS = [
+    pytest.param(name, marks=[] if name in OVER_BOXES_THAT_STAY else [pytest.mark.slow])
+    for name in (*IN_BOXES, "delayed-hedge")
+]
+OTHER_WORLDS = [
+    pytest.param(kind, name, marks=[] if kind != "sparse" or name in OVER_SPARSE else [pytest.mark.slow])
+    for kind in ("homogeneous", "sparse", "deterministic")
+    for name in NAMED
+    if not (kind == "sparse" and name in SCALED)  # bounds there are found when they are asked for: no compiled form
+]
 ROUNDS = 60
 RNG = np.random.default_rng(6)
 DELAYS: dict[str, Delays | None] = {
@@ -129,12 +144,9 @@ def test_blocks_are_the_rounds_to_the_last_bit(name: str, late: str, monkeypatch
     require_same(*game_of("dense", (4, 3, 2), DELAYS[late], name), monkeypatch)
 
 
-@pytest.mark.parametrize("kind", ["homogeneous", "sparse", "deterministic"])
+@pytest.mark.parametrize(("kind", "name"), OTHER_WORLDS)
 @pytest.mark.parametrize("shape", [(1, 2, 2), (12, 5, 3)])
-@pytest.mark.parametrize("name", NAMED)
 def test_blocks_of_other_worlds(kind: str, shape: Shape, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if kind == "sparse" and name in SCALED:
-        pytest.skip("bounds on a sparse kernel are found when they are asked for: no compiled form")
     require_same(*game_of(kind, shape, DELAYS["geometric"], name), monkeypatch)
 
 
@@ -264,14 +276,14 @@ def test_a_distribution_that_was_kept_is_not_changed_by_later_blocks() -> None:
     assert pickle.dumps((kept.total, kept.domain.dynamics, kept.reach.known, kept.reach.visits)) == before
 
 
-@pytest.mark.parametrize("name", [*IN_BOXES, "delayed-hedge"])
+@pytest.mark.parametrize("name", WHERE_NOTHING_NARROWS)
 def test_blocks_over_a_box_of_one_step(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing follows the only step, so nothing is learned of the moves."""
     box = BernsteinBox.vacuous((1, 2, 2), Radius.jin_2020((1, 2, 2), ROUNDS))
     require_same(*game_over(box, None, name), monkeypatch)
 
 
-@pytest.mark.parametrize("name", IN_BOXES)
+@pytest.mark.parametrize("name", WHERE_NOTHING_NARROWS[:-1])
 def test_blocks_over_a_box_that_stays(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for shape in ((1, 2, 2), (5, 4, 3)):
         kernel = random_kernel("dense", shape, np.random.default_rng(3))

@@ -10,8 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from numba import types
 
 import amdp
+from amdp import kernels
 from amdp.kernels.compiling import FOLDERS_KEPT
 
 PACKAGE = Path(amdp.__file__).parent
@@ -98,6 +100,18 @@ def test_where_the_tree_cannot_be_written_the_cache_of_the_user_serves(tree: Pat
     path = drawn(started(tree, **home))[3]
     assert path.is_relative_to(tmp_path / "home")
     assert list(path.glob("*draw*.nbc"))
+
+
+def test_a_constant_in_a_call_is_a_number_of_its_type() -> None:
+    """Numba by itself compiles a kernel for `f(x, 0)`, for `f(x, 1)` and for `f(x, n)`."""
+    called, flags, numbers = (
+        kernels.trials.shared_batch,
+        types.Array(types.bool_, 1, "C"),
+        types.Array(types.int64, 1, "C"),
+    )
+    for number in (types.literal(0), types.literal(1), types.int64):
+        called.get_call_template((flags, numbers, number, numbers), {})
+    assert called.signatures == [(flags, numbers, types.int64, numbers)]
 
 
 def test_no_number_comes_into_machine_code_from_outside_the_package() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from amdp.model.confidence import BernsteinBox
 from amdp.model.segments import Segment
-from amdp.verification import Check, Effort, Parts, Verdict, checks, games
+from amdp.verification import Check, Effort, Parts, Verdict, checks, games, scaled_resampling
 from amdp.verification.base import FALSE_ALARM
 from amdp.verification.page import MISTAKES
 from amdp.verification.runs import chosen, false_alarm, verify
@@ -38,10 +38,16 @@ STAGES = {
 def test_a_check_rejects_the_mistakes_that_it_names(
     check: Check, mistake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of the quick form's games a third is enough to see a mistake in what is not drawn, or in where a path begins."""
+    """Of the quick form's games a third is enough to see a mistake in what is not drawn, or in where a path begins.
+
+    So is a third of the weights where batches are weighed wrongly: that is done by plain loops, which take long.
+    """
     if not {"draw", "weigh"} & set(check.rejects[mistake]):
         for number in ("KNOWN_GAMES", "UNKNOWN_GAMES", "DELAYED_GAMES", "STREAM_GAMES"):
             monkeypatch.setattr(games, number, getattr(games, number) // 3)
+    if mistake in ("coins-twice", "no-coin-between-batches"):
+        for number in ("MEANS", "SQUARES", "EPISODES"):
+            monkeypatch.setattr(scaled_resampling, number, getattr(scaled_resampling, number) // 3)
     [verified] = verify([check], Effort.QUICK, 1, MUTATIONS[mistake](Parts(), monkeypatch))
     assert verified.finding.verdict is Verdict.FAILS
     for margin in check.rejects[mistake]:

@@ -5,7 +5,9 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from threading import Timer
 
 import numpy as np
 import pytest
@@ -20,7 +22,7 @@ PATIENCE = 60.0  # seconds; the phases below take more, most of them hours
 INTO_PHASE = 0.3  # seconds after which the signal comes
 INTO_SOLVER = 1.0  # the same where a solver has to be started first
 
-# Each begins a phase in which only a signal can stop it, after everything in it was compiled on a small world.
+# Each begins phases in which only a signal can stop it, after everything in them was compiled on a small world.
 SCRIPT = """
 import signal, sys, threading
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background starts out deaf to it
@@ -40,6 +42,7 @@ def say(name, module):
         print("phase", flush=True)
         return inside(*given, **named)
     setattr(module, name, wrapped)
+    return lambda: setattr(module, name, inside)
 
 def solve(name, family, shape, **options):
     small, price = world(family, "noise", (4, 3, 3), np.random.default_rng(0))
@@ -69,14 +72,15 @@ def count(shape):
     domain, _ = world("dense", "noise", shape, np.random.default_rng(1))
     return lambda: Chains.of(domain).count_closed(10**12)
 
-work = {work}
-{phase}
-print("ready", flush=True)
-try:
-    work()
-    print("finished", flush=True)
-except KeyboardInterrupt:
-    print("interrupted", len(subprocesses._idle), threading.active_count(), flush=True)
+for work, announce in {phases}:
+    run, silence = work(), announce()
+    print("ready", flush=True)
+    try:
+        run()
+        print("finished", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", len(subprocesses._idle), threading.active_count(), flush=True)
+    silence()
 """
 
 PHASES = {
@@ -96,35 +100,40 @@ PHASES = {
 }
 
 
-def interrupted(script: str, folder: Path, after: float) -> list[str]:
-    """What a process says after a SIGINT in the phase that it announces."""
-    root = Path(__file__).parents[3]
+IN_SOLVERS = [name for name, (_, announce) in PHASES.items() if "run_in_subprocess" in announce]
+ELSEWHERE = [name for name in PHASES if name not in IN_SOLVERS]
+
+
+def interrupted(names: list[str], folder: Path, after: float) -> list[str]:
+    """What one process says after a SIGINT in each of its phases, which it announces."""
+    phases = ", ".join("(lambda: {}, lambda: {})".format(*PHASES[name]) for name in names)
+    script = SCRIPT.replace("{phases}", f"[{phases}]")
+    root, said = Path(__file__).parents[3], []
     environment = os.environ | {"PYTHONPATH": str(root), "TMPDIR": str(folder)}
     with subprocess.Popen(
         [sys.executable, "-c", script], stdout=subprocess.PIPE, text=True, cwd=root, env=environment
     ) as running:
         assert running.stdout is not None
         lines = iter(running.stdout.readline, "")
-        assert "ready\n" in lines
-        assert "phase\n" in lines
-        try:
-            running.wait(after)  # well into the phase
-        except subprocess.TimeoutExpired:
+        for name in names:
+            assert "ready\n" in lines
+            assert "phase\n" in lines
+            with suppress(subprocess.TimeoutExpired):
+                running.wait(after)  # well into the phase
             running.send_signal(signal.SIGINT)
-        try:
-            said, _ = running.communicate(timeout=PATIENCE)
-        except subprocess.TimeoutExpired:
-            running.kill()
-            pytest.fail("Ctrl-C was not heard")
-    return [line for line in said.splitlines() if line != "phase"]
+            deaf = Timer(PATIENCE, running.kill)
+            deaf.start()
+            answer = next((line for line in lines if line != "phase\n"), "Ctrl-C was not heard")
+            deaf.cancel()
+            said.append(f"{name}: {answer.strip()}")
+    return said
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent as on POSIX")
-@pytest.mark.parametrize("phase", PHASES)
-def test_ctrl_c_is_heard_and_leaves_nothing_behind(phase: str, tmp_path: Path) -> None:
-    work, announce = PHASES[phase]
-    after = INTO_SOLVER if "run_in_subprocess" in announce else INTO_PHASE
-    assert interrupted(SCRIPT.format(work=work, phase=announce), tmp_path, after) == ["interrupted 0 1"]
+@pytest.mark.parametrize("phases", [*([name] for name in IN_SOLVERS), ELSEWHERE], ids=", ".join)
+def test_ctrl_c_is_heard_and_leaves_nothing_behind(phases: list[str], tmp_path: Path) -> None:
+    after = INTO_SOLVER if phases[0] in IN_SOLVERS else INTO_PHASE
+    assert interrupted(phases, tmp_path, after) == [f"{name}: interrupted 0 1" for name in phases]
     assert not list(tmp_path.iterdir()), "files of a solver were left"
 
 
