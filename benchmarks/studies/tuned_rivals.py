@@ -84,7 +84,7 @@ def _row(game: Contest) -> tuple[str, ...]:
         *(f"{interval(BAND.of(one.final[:, None], rng))} (x{one.settings.multiplier:g})" for one in tuned),
         *(interval(BAND.of(one.final[:, None], rng)) for one in own),
         interval(BAND.of(more[:, None], rng)),
-        f"{sign_flips(more, rng).p:.3f}",
+        f"{sign_flips(more, rng).p:.1g}",
     )
 
 
