@@ -26,7 +26,7 @@ from uuid import uuid4
 import llvmlite
 import numba
 import numpy as np
-from numba.core import config, types
+from numba.core import config
 from numba.core.caching import FunctionCache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
@@ -99,12 +99,10 @@ def _forget_constants(dispatcher: Any) -> None:
     Numba would compile the function once more for each constant, also for the first value of a number that changes.
     What is merged into its callers or is a part of them gains by that: loops over a known number are unrolled.
     """
-    resolve = dispatcher.get_call_template
+    resolve, unliteral = dispatcher.get_call_template, numba.types.unliteral
 
     def resolved(args: Sequence[Any], kws: Mapping[str, Any]) -> Any:
-        return resolve(
-            [types.unliteral(arg) for arg in args], {name: types.unliteral(arg) for name, arg in kws.items()}
-        )
+        return resolve([unliteral(arg) for arg in args], {name: unliteral(arg) for name, arg in kws.items()})
 
     dispatcher.get_call_template = resolved
 
