@@ -47,7 +47,7 @@ class UniformBlocks:
     """Uniform play, block by block: trajectories and nothing else."""
 
     def space(self, slots: int, domain: Domain) -> tuple[()]:
-        """Nothing waits."""
+        """No space: no feedback waits."""
         return ()
 
     def play(

@@ -32,7 +32,7 @@ MEANING = (  # the explanation of the table on pages
     "bound over the same sizes. `share of uniform` is the final regret divided by that of uniform play: 1 if nothing",
     "is learned. The worlds are small, the adversary is benign: its losses are independent zeros and ones with a fixed",
     "mean, and such losses allow exponents below the proved ones, which are for worst cases. Why some are above the",
-    "proved ones was tested in [longer games, other worlds and with tuned rates](exponents.md).",
+    "proved ones is asked in [longer games, other worlds and with tuned rates](exponents.md).",
     "`seconds a round` and `plans a round`, questions to a planning oracle, are those of the largest game; seconds",
     "depend on the machine and on what else it does.",
 )
