@@ -33,6 +33,7 @@ ROWS = (  # of the table, with exponents above the proved ones by 0.07 or more
     "Optimistic POMD", "Delayed OPPO",
 )  # fmt: skip
 FULL_INFORMATION = ("FPL, noise for each policy", "FPL with start mass")  # whose steps are quick: many seeds
+WITHOUT_BLOCKS = ("Best of both worlds", "O-REPS, total losses", "FTPL, total losses")  # whose rounds are slow
 OTHER: dict[str, dict[str, Any]] = {  # by the world of the table; one of the same kind
     "tiny": {"name": "random-dense", "n_steps": 4, "n_states": 3, "n_actions": 2, "seed": 1},
     "random-ergodic": {"name": "random-ergodic", "n_states": 4, "n_actions": 2, "seed": 1},
@@ -44,14 +45,15 @@ OTHER: dict[str, dict[str, Any]] = {  # by the world of the table; one of the sa
 class Sizes(NamedTuple):
     """How much is played."""
 
-    lengths: tuple[int, ...]  # of the table, the last one being its longest
+    lengths: tuple[int, ...]  # of games with all rates and worlds
+    slow: int  # the same of rows without compiled blocks
     times: int  # as long is the longest game
     seeds: int
     seeds_full: int  # with full information
 
 
-FULL = Sizes((1_000, 10_000, 100_000), 10, 4, 40)
-QUICK = Sizes((20, 40), 2, 2, 2)
+FULL = Sizes((1_000, 10_000, 100_000), 10_000, 10, 4, 40)
+QUICK = Sizes((20, 40), 40, 2, 2, 2)
 
 
 class Variant(NamedTuple):
@@ -80,8 +82,9 @@ def variants(sizes: Sizes) -> Iterator[Variant]:
 
 
 def _lengths(ladder: Ladder, sizes: Sizes) -> Ladder:
-    """The lengths of the table, in decades; rows that the table plays shorter are played shorter here too."""
-    return replace(ladder, rungs=tuple(length for length in sizes.lengths if length <= ladder.rungs[-1]))
+    """The lengths of the table in decades, and fewer where rounds are slow."""
+    longest = sizes.slow if ladder.name in WITHOUT_BLOCKS else sizes.lengths[-1]
+    return replace(ladder, rungs=tuple(length for length in sizes.lengths if length <= longest))
 
 
 def _elsewhere(ladder: Ladder) -> Ladder:
