@@ -1,4 +1,4 @@
-"""`python -m benchmarks SUITE|all [--only NAME ...] [--quick] [--json FILE] [--page FILE]`."""
+"""`python -m benchmarks SUITE|all [--only NAME ...] [--quick] [--json FILE] [--page FILE] [--figure FILE]`."""
 
 import json
 from argparse import ArgumentParser, Namespace
@@ -16,11 +16,13 @@ from amdp.text import suggestion
 from benchmarks import suites
 from benchmarks.page import require_places
 from benchmarks.results import Fuzz, Row, as_json, show
+from benchmarks.speed_figure import draw
 from benchmarks.speed_page import SPEED, put_suite
 from benchmarks.timing import Effort, one_thread
 
 Cases = dict[str, Callable[[Effort], Iterator[Row]]]
 WIDTH = 190
+FORMATS = (".svg", ".pdf", ".png")  # of figures
 ALL = "all"
 PEERS = {"quantecon": "quantecon", "mdptoolbox": "pymdptoolbox", "cvxpy": "cvxpy", "pulp": "pulp"}  # and their packages
 
@@ -45,6 +47,8 @@ def _is_wrong(suite: str, asked: Namespace) -> bool:
     show(f"{title}: a quick look, not figures" if asked.quick else title, rows, _console())
     if asked.json:
         asked.json.write_text(json.dumps(as_json(suite, rows), indent=1) + "\n")
+    if asked.figure:
+        draw(rows, asked.figure)
     if asked.page:
         only, quick = f" --only {' '.join(asked.only)}" if asked.only else "", " --quick" if asked.quick else ""
         command = f"python -m benchmarks {suite}{only}{quick}"
@@ -97,6 +101,7 @@ def _parse(arguments: Sequence[str] | None) -> Namespace:
     parser.add_argument("--quick", action="store_true", help="few rounds: to see that everything runs")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the rows and the machine's facts")
     parser.add_argument("--page", type=Path, metavar="FILE", help="put the tables in their places on this page")
+    parser.add_argument("--figure", type=Path, metavar="FILE", help="draw the ratios of the rows")
     asked = parser.parse_args(arguments)
     if asked.suite not in (*_names(), ALL):
         hint = suggestion(asked.suite, [*_names(), ALL])
@@ -105,9 +110,11 @@ def _parse(arguments: Sequence[str] | None) -> Namespace:
         _complete(asked, parser)
     else:
         _require_cases(asked, parser)
-    for file in (asked.json, asked.page):
+    for file in (asked.json, asked.page, asked.figure):
         if file and not file.parent.is_dir():
             parser.error(f"{file}: there is no folder {file.parent}")
+    if asked.figure and asked.figure.suffix not in FORMATS:
+        parser.error(f"{asked.figure}: a figure is one of {', '.join(FORMATS)}")
     if asked.page:
         if not asked.page.is_file():
             parser.error(f"{asked.page}: there is no such page")
@@ -118,8 +125,8 @@ def _parse(arguments: Sequence[str] | None) -> Namespace:
 
 def _complete(asked: Namespace, parser: ArgumentParser) -> None:
     """All suites need all peers, and a page for their figures."""
-    if asked.only or asked.json:
-        parser.error("--only and --json are for one suite")
+    if asked.only or asked.json or asked.figure:
+        parser.error("--only, --json and --figure are for one suite")
     missing = [package for module, package in PEERS.items() if find_spec(module) is None]
     if missing:
         parser.error(f"{', '.join(missing)} is not installed: pip install '.[bench]'")

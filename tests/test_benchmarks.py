@@ -6,6 +6,7 @@ from math import isclose
 from pathlib import Path
 from pkgutil import iter_modules
 
+import numpy as np
 import pytest
 
 from benchmarks import suites
@@ -13,6 +14,7 @@ from benchmarks.__main__ import main, run, usual
 from benchmarks.page import require_places
 from benchmarks.processes import run_fresh
 from benchmarks.results import Goal, Row, as_json, as_long, at_least, at_most, faster
+from benchmarks.speed_figure import draw, times_as_fast
 from benchmarks.speed_page import README, SPEED, with_chosen
 from benchmarks.suites import oracles, stationary
 from benchmarks.suites.oracles import CASES
@@ -115,6 +117,23 @@ def test_the_command_prints_a_table_writes_the_rows_and_puts_the_table_in_its_pl
         main(["ftpl", "--page", str(page)])
 
 
+def test_a_figure_shows_ratios_as_multiples_of_the_speed_of_the_peer(tmp_path: Path) -> None:
+    faster_row, slower_row = (kind("x", {"S": 2}, TIMES, "ours", "peer") for kind in (faster, as_long))
+    assert times_as_fast(faster_row) == (6.5, 5.0, 8.5)
+    assert slower_row.spread is not None
+    low, high = slower_row.spread
+    assert np.allclose(times_as_fast(slower_row), (1 / high, 5.0, 1 / low))
+    file = tmp_path / "figure.svg"
+    other_row = Row("y", "another", 1.0, 3.0, ratio=3.0, ratio_of="theirs / ours")
+    draw([faster_row, Row("no ratio", "peer", 1.0, 1.0), other_row], file)
+    drawn = file.read_text()
+    assert "x, S=2, against peer" in drawn
+    assert "against another" in drawn
+    assert "no ratio" not in drawn
+    with pytest.raises(SystemExit, match="nothing to draw"):
+        draw([Row("no ratio", "peer", 1.0, 1.0)], file)
+
+
 def test_the_page_of_speeds_has_a_place_for_every_suite() -> None:
     require_places(SPEED, [found.name for found in iter_modules(suites.__path__)])
     with pytest.raises(SystemExit, match="no place for these figures: write <!-- figures of swimming -->"):
@@ -138,7 +157,9 @@ def test_the_readme_shows_rows_of_the_page_of_speeds() -> None:
         (["orcales"], "no suite 'orcales'; did you mean 'oracles'?"),
         (["oracles", "--page", "nowhere.md"], "nowhere.md: there is no such page"),
         (["oracles", "--json", "nowhere/rows.json"], "there is no folder nowhere"),
-        (["all", "--only", "dp"], "--only and --json are for one suite"),
+        (["oracles", "--figure", "nowhere/rows.svg"], "there is no folder nowhere"),
+        (["oracles", "--figure", "rows.txt"], "rows.txt: a figure is one of .svg, .pdf, .png"),
+        (["all", "--only", "dp"], "--only, --json and --figure are for one suite"),
     ],
 )
 def test_wrong_words_are_refused_before_anything_runs(
