@@ -5,6 +5,7 @@ from numba import types
 from numba.extending import overload
 
 from amdp.kernels.compiling import entry
+from amdp.kernels.copies import copy
 from amdp.kernels.layout import EMPTY_TOLERANCE
 from amdp.kernels.rows import Epochs
 
@@ -60,7 +61,7 @@ def gather(epochs, start, states, actions):
         before, now = epochs.used.visits[h, s, a].sum(), epochs.gathered.visits[h, s, a].sum()
         doubled = doubled or now >= max(1, 2 * before)
     if doubled:
-        epochs.used.visits[:] = epochs.gathered.visits
+        copy(epochs.gathered.visits, epochs.used.visits)
         _renew(epochs.used)
     return doubled
 
@@ -103,8 +104,8 @@ def _intersect(box, h, s, a, with_old):
             return False
     if with_old and (least > 1.0 + EMPTY_TOLERANCE or most < 1.0 - EMPTY_TOLERANCE):
         return False
-    lower[:] = new_lower
-    upper[:] = new_upper
+    copy(new_lower, lower)
+    copy(new_upper, upper)
     return True
 
 

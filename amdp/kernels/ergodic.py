@@ -10,6 +10,7 @@ from numba import uintp
 from amdp.kernels.blocks import ARENA, DRAW, LEARN, WEIGH
 from amdp.kernels.clock import nanoseconds
 from amdp.kernels.compiling import entry, inner
+from amdp.kernels.copies import copy
 from amdp.kernels.episodes import _lap
 from amdp.kernels.paths import _pick, move
 
@@ -208,7 +209,7 @@ def mdp_exp3(block, rows, rate, exploration, likely, scores, laws, known, waitin
         mix(rows, policy, moves)
         later = known if full else known + 1
         pass_on(laws[:known], moves, rows[s, a], moved[:later])
-        laws[:later] = moved[:later]
+        copy(moved[:later], laws[:later])
         known = later
         estimate[s, a] = block.tables[k, 0, s, a] * weight
         long_run(rows, policy, moves, estimate, bias, ahead)

@@ -10,6 +10,7 @@ from numba import uintp
 from numba.extending import overload
 
 from amdp.kernels.compiling import FUSED, entry, inner, merged
+from amdp.kernels.copies import copy
 from amdp.kernels.layout import WIDTH
 from amdp.kernels.noise import BLOCK, advance, laplace, rounded_up
 from amdp.kernels.rows import FullRows, IntervalRows, SparseRows
@@ -30,7 +31,8 @@ def tile_size(n_actions):
 def perturbed(lanes, scale, center, reached, out):
     """`out[n, h, s, a] = center[h, s, a]` plus the Laplace noise that `find_leaders` would add for its leaders."""
     n, steps, _, n_actions = out.shape
-    out[:] = center
+    for i in range(n):
+        copy(center, out[i])
     tile = tile_size(n_actions)
     costs = np.empty(tile * n_actions * WIDTH)
     words = np.empty(rounded_up(tile * n_actions * WIDTH), np.uint64)

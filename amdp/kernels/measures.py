@@ -16,6 +16,7 @@ from amdp.kernels.blocks import ARENA, DRAW, FAINTEST, LEARN, WEIGH
 from amdp.kernels.boxes import gather, narrow, support
 from amdp.kernels.clock import nanoseconds
 from amdp.kernels.compiling import entry, inner
+from amdp.kernels.copies import copy
 from amdp.kernels.entropy.box import has_faint_mass, lay_out, lay_out_all, prepare
 from amdp.kernels.entropy.newton import project
 from amdp.kernels.episodes import _add_estimate, _add_gap, _add_table, _chances, _keep, _lap, _rate
@@ -141,7 +142,7 @@ def _take(measure, scratch):
     """Keep the projection that was found; the next one starts from its prices."""
     measure.gap[0] = scratch.gap[0]
     measure.warm[0] = True
-    measure.log_measure[:] = scratch.log_measure
+    copy(scratch.log_measure, measure.log_measure)
     for h in range(scratch.prices.shape[0]):
         for s in range(scratch.prices.shape[1]):
             measure.prices[0, h, s] = scratch.prices[h, s]
@@ -299,12 +300,12 @@ def bandit(
         for i in range(block.starts[k], block.starts[k + 1]):
             slot = block.arrived[i]
             before = 0.0 if rate.size == 1 else _potential_before(projecting, _rate(rate), measure, scratch)
-            scratch.total[:] = measure.total
+            copy(measure.total, scratch.total)
             _add_estimate(waiting, slot, measure.total)
             if rate.size > 1:
                 after = _potential_after(projecting, _rate(rate), measure, scratch)
                 if np.isnan(after - before):
-                    measure.total[:] = scratch.total
+                    copy(scratch.total, measure.total)
                     return k, LEARN, i
                 _take(measure, scratch)
                 _add_gap(rate, estimated_loss(waiting.losses[slot], waiting.weights[slot], gamma) - (after - before))
@@ -336,12 +337,12 @@ def full(projecting, told, block, waiting, rate, is_descent, first, measure, pol
         for i in range(block.starts[k], block.starts[k + 1]):
             table = block.tables[block.arrived_tables[i]]
             before = 0.0 if rate.size == 1 else _potential_before(projecting, _rate(rate), measure, scratch)
-            scratch.total[:] = measure.total
+            copy(measure.total, scratch.total)
             _add_table(table, measure.total)
             if rate.size > 1:
                 after = _potential_after(projecting, _rate(rate), measure, scratch)
                 if np.isnan(after - before):
-                    measure.total[:] = scratch.total
+                    copy(scratch.total, measure.total)
                     return k, LEARN, i
                 _take(measure, scratch)
                 _add_gap(rate, paid(waiting[block.arrived[i]], table) - (after - before))

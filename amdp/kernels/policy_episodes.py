@@ -7,6 +7,7 @@ from amdp.kernels.blocks import ARENA, DRAW, LEARN, WEIGH
 from amdp.kernels.boxes import observe
 from amdp.kernels.clock import nanoseconds
 from amdp.kernels.compiling import entry, inner
+from amdp.kernels.copies import copy
 from amdp.kernels.episodes import _add_estimate, _add_table, _keep, _lap
 from amdp.kernels.paths import walk
 from amdp.kernels.policies import (
@@ -69,7 +70,7 @@ def _visit_bounds_in_box(rows, policies, k, initial, pairs, greatest, least):
 
 
 def _visit_bounds_over_kernel(rows, policies, k, initial, pairs, greatest, least):
-    least[:] = greatest
+    copy(greatest, least)
 
 
 @_inner
@@ -147,7 +148,7 @@ def evaluated_full(rows, told, block, kept, rate, exploration, total, policies, 
         now = _lap(clock, now, played.spent, WEIGH)
         observe(told, played.states[k], played.actions[k])
         for i in range(block.starts[k], block.starts[k + 1]):
-            scores[:] = block.tables[block.arrived_tables[i]]
+            copy(block.tables[block.arrived_tables[i]], scores)
             add_costs_to_come(rows, kept[block.arrived[i]], 1.0, scores)
             _add_table(scores, total)
         now = _lap(clock, now, played.spent, LEARN)

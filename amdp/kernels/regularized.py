@@ -24,6 +24,7 @@ import numpy as np
 
 from amdp.arrays import Floats
 from amdp.kernels import compiling
+from amdp.kernels.copies import copy
 from amdp.kernels.entropy.dynamics import carry, flow_rows, relax
 from amdp.kernels.entropy.linear_algebra import exact_step, iterated_step
 from amdp.kernels.layout import Weights
@@ -320,7 +321,7 @@ def _begin(rows, pairs, initial, reached, kind, starts, prices, point, trial):
     """The best of the starts, its prices and its point; the gap."""
     gap = np.inf
     if starts.shape[0] > 0:
-        prices[:] = starts[0]
+        copy(starts[0], prices)
         gap = _evaluate(rows, pairs, initial, reached, kind, prices, point)
         if gap <= kind.entropy + kind.tsallis + kind.barrier:
             return gap
@@ -337,7 +338,7 @@ def _begin(rows, pairs, initial, reached, kind, starts, prices, point, trial):
         trial_gap = _evaluate(rows, pairs, initial, reached, kind, found, trial)
     if trial_gap < gap:
         gap = trial_gap
-        prices[:] = found
+        copy(found, prices)
         _copy(trial, point)
     return gap
 
@@ -350,12 +351,19 @@ def _meet_alike(reached, point):
 
 
 @_inner
+def _step_on(prices, length, step, out):
+    for h in range(out.shape[0]):
+        for s in range(out.shape[1]):
+            out[h, s] = prices[h, s] + length * step[h, s]
+
+
+@_inner
 def _copy(source, target):
-    target.reduced[:] = source.reduced
-    target.alone[:] = source.alone
-    target.flow[:] = source.flow
-    target.chance[:] = source.chance
-    target.ratio[:] = source.ratio
+    copy(source.reduced, target.reduced)
+    copy(source.alone, target.alone)
+    copy(source.flow, target.flow)
+    copy(source.chance, target.chance)
+    copy(source.ratio, target.ratio)
 
 
 # --- steps ------------------------------------------------------------------------------------------------------------
@@ -378,17 +386,17 @@ def _climb(rows, pairs, initial, reached, kind, gap, aim, enough, limit, exact, 
             _curve(kind, reached, point.flow, curved)
             _flow_right_side(rows, kind, reached, point, curved, scratch[0], step)
             _solve(rows, curved, exact, gap, blocks, couplings, scratch, step)
-            tried[:] = prices + step
+            _step_on(prices, 1.0, step, tried)
             tried_gap = _evaluate(rows, pairs, initial, reached, kind, tried, trial)
         if not tried_gap < LEAST_PROGRESS * least:
             _right_side(rows, initial, reached, point, slope)
             _curve(kind, reached, point.alone, curved)
-            step[:] = slope
+            copy(slope, step)
             _solve(rows, curved, exact, gap, blocks, couplings, scratch, step)
             rise = (slope * step).sum()
             length = 1.0 if rise > 0.0 else 0.0
             while length > SHORTEST:
-                tried[:] = prices + length * step
+                _step_on(prices, length, step, tried)
                 tried_gap = _evaluate(rows, pairs, initial, reached, kind, tried, trial)
                 if tried_gap < np.inf and _lost(kind, reached, point, trial) <= (1.0 - RISE) * length * rise:
                     break
@@ -397,7 +405,7 @@ def _climb(rows, pairs, initial, reached, kind, gap, aim, enough, limit, exact, 
                 return gap, count
         gap = tried_gap
         least = min(least, gap)
-        prices[:] = tried
+        copy(tried, prices)
         _copy(trial, point)
     return gap, limit
 

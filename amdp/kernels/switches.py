@@ -9,6 +9,7 @@ import numpy as np
 from amdp.kernels.blocks import ARENA, LEARN
 from amdp.kernels.clock import nanoseconds
 from amdp.kernels.compiling import entry, inner
+from amdp.kernels.copies import copy
 from amdp.kernels.episodes import _lap
 from amdp.kernels.paths import _pick, move
 from amdp.kernels.philox import fill_step
@@ -189,7 +190,7 @@ def follow_least(block, switch, listed, rows, at, paid, leader, headed, time, ke
         state = _follow(block, k, switch, listed[headed], time + k, state, key, come, played)
         now = _lap(clock, now, played.spent, ARENA)
         walk_on(listed, rows, block.tables[k, 0], at, paid, moved, paid)
-        at[:] = moved
+        copy(moved, at)
         best = _least(paid)
         if _differ(switch, listed[best], listed[leader]):
             headed = best
@@ -231,7 +232,7 @@ def follow_watched(block, low, switch, listed, at, paid, leader, headed, margin,
         state = _follow(block, k, switch, listed[headed], time + k, state, key, come, played)
         now = _lap(clock, now, played.spent, ARENA)
         pays = watch(listed, switch.rows, block.tables[k, 0], leader, at, paid, moved)
-        at[:] = moved
+        copy(moved, at)
         now = _lap(clock, now, played.spent, LEARN)
         if pays and not is_ahead(paid, leader, margin):
             return k + 1, state, True
