@@ -7,7 +7,7 @@ import pytest
 from amdp.experiments import table_1
 from amdp.experiments.spec import Role
 from benchmarks.studies import above_proved
-from benchmarks.studies.above_proved import FULL, FULL_INFORMATION, ROWS, WITHOUT_BLOCKS, variants
+from benchmarks.studies.above_proved import FULL, FULL_INFORMATION, QUICK, ROWS, WITHOUT_BLOCKS, further, variants
 
 
 def test_each_game_changes_one_thing_of_the_table() -> None:
@@ -23,15 +23,32 @@ def test_each_game_changes_one_thing_of_the_table() -> None:
         assert ladder.rungs[-1] == longest * (FULL.times if what == "longer game" else 1)
 
 
+def test_further_games_are_those_of_the_table_longer_tuned_or_with_one_setting() -> None:
+    table = {ladder.name: ladder for ladder in table_1.ladders()}
+    for one in further(FULL):
+        (ladder,) = one.ladders
+        first = table[ladder.name]
+        assert ladder.game == first.game
+        settings = ladder.learner["settings"]
+        assert ladder.learner["name"] == first.learner["name"]
+        assert all(f"{value:g}" in one.what for value in settings.values())
+        assert (one.role is Role.TUNED) == ("tuned" in one.what)
+        assert len(settings) <= 1
+        assert ladder.rungs[-1] > first.rungs[-1] or settings or one.role is Role.TUNED
+
+
 def test_the_quick_form_has_a_line_for_each_row_and_test(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(above_proved, "ROWS", ("Bandit O-SSP",))
     monkeypatch.setattr(above_proved, "FULL_INFORMATION", ("FPL with start mass",))
     above_proved.main([str(tmp_path), "--quick"])
-    lines = capsys.readouterr().out.splitlines()
-    assert [line.split(" | ")[:3] for line in lines[2:]] == [
+    rows = [line.split(" | ")[:3] for line in capsys.readouterr().out.splitlines()]
+    assert rows[2:8] == [
         [f"| {name}", "0.50", what]
         for name in ("Bandit O-SSP", "FPL with start mass")
         for what in ("longer game", "other world", "tuned")
+    ]
+    assert rows[10:] == [
+        [f"| {one.ladders[0].name}", f"{one.ladders[0].proved:.2f}", one.what] for one in further(QUICK)
     ]
