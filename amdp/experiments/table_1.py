@@ -10,9 +10,9 @@ from amdp.experiments.ladders import UNKNOWN, Ladder
 LENGTHS = (1_000, 10_000, 30_000, 100_000)  # episodes, or steps of a stream
 FEWER = (1_000, 3_000, 10_000, 30_000)
 SHORTER = {
-    "ftpl-infinite-renewed": (1_000, 2_000, 6_000, 20_000),  # 3SA trials a step, each followed through an epoch
+    "ftpl-infinite-renewed": (1_000, 2_000, 6_000, 10_000),  # 3SA trials a step, each followed through an epoch
     "ftpl-aggregate": FEWER,  # sqrt(HSAK) leaders a round
-    "do-reps": FEWER,  # some eight projections a round, without a compiled game
+    "do-reps": FEWER[:3],  # some eight projections a round, without a compiled game
 }
 QUICK_EPISODES = (125, 250, 500, 1_000)
 QUICK_STEPS = (250, 500, 1_000, 2_000)
