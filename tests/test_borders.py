@@ -253,28 +253,28 @@ from amdp.experiments.storage import Store
 from amdp.instances import load, read_prism
 
 resource.setrlimit(resource.RLIMIT_AS, (2**34, 2**34))
-folder = Path(sys.argv[1])
-store = Store(folder)
-readers = {
-    "npz": (load, losses.load, checksum),
-    "json": (load, checksum),
-    "csv": (losses.load, checksum),
-    "parquet": (losses.load, checksum),
-    "tra": (lambda file: read_prism(file, 2),),
-    "toml": (
-        Spec.load,
-        checksum,
-        lambda _: manifest.load(folder),
-        lambda _: store.prepare("", b""),
-        lambda _: store.read("ab" + 30 * "0"),
-    ),
-}
-for suffix, known in readers.items():
-    for read in known:
-        try:
-            print("accepted", read(folder / f"spec.{suffix}"))
-        except AmdpError as problem:
-            print(problem)
+for folder in map(Path, sys.argv[1:]):
+    store = Store(folder)
+    readers = {
+        "npz": (load, losses.load, checksum),
+        "json": (load, checksum),
+        "csv": (losses.load, checksum),
+        "parquet": (losses.load, checksum),
+        "tra": (lambda file: read_prism(file, 2),),
+        "toml": (
+            Spec.load,
+            checksum,
+            lambda _: manifest.load(folder),
+            lambda _: store.prepare("", b""),
+            lambda _: store.read("ab" + 30 * "0"),
+        ),
+    }
+    for suffix, known in readers.items():
+        for read in known:
+            try:
+                print("accepted", read(folder / f"spec.{suffix}"))
+            except AmdpError as problem:
+                print(problem)
 """
 SUFFIXES = ("npz", "json", "csv", "parquet", "tra", "toml")
 
@@ -297,32 +297,32 @@ def make_device(file: Path) -> None:
     file.symlink_to("/dev/zero")
 
 
+IRREGULAR: dict[str, Callable[[Path], None]] = {
+    "a named pipe (FIFO)": make_pipe,
+    "a socket": make_socket,
+    "a character device": make_device,
+    "a directory": Path.mkdir,
+}
+
+
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-@pytest.mark.parametrize(
-    ("make", "kind"),
-    [
-        (make_pipe, "a named pipe (FIFO)"),
-        (make_socket, "a socket"),
-        (make_device, "a character device"),
-        (Path.mkdir, "a directory"),
-    ],
-)
-def test_what_is_no_regular_file_is_refused_by_every_reader(
-    tmp_path: Path, make: Callable[[Path], None], kind: str
-) -> None:
-    record = tmp_path / "runs" / "ab" / ("ab" + 30 * "0" + ".json")
-    record.parent.mkdir(parents=True)
-    for file in (*(tmp_path / f"spec.{suffix}" for suffix in SUFFIXES), record):
-        make(file)
+def test_what_is_no_regular_file_is_refused_by_every_reader(tmp_path: Path) -> None:
+    folders = {kind: tmp_path / make.__name__ for kind, make in IRREGULAR.items()}
+    for kind, make in IRREGULAR.items():
+        record = folders[kind] / "runs" / "ab" / ("ab" + 30 * "0" + ".json")
+        record.parent.mkdir(parents=True)
+        for file in (*(folders[kind] / f"spec.{suffix}" for suffix in SUFFIXES), record):
+            make(file)
     # In a process of its own: who reads such a file does not come back.
     done = subprocess.run(
-        [sys.executable, "-c", READ_ALL, tmp_path], capture_output=True, text=True, timeout=300, check=True
+        [sys.executable, "-c", READ_ALL, *folders.values()], capture_output=True, text=True, timeout=300, check=True
     )
     lines = done.stdout.splitlines()
-    assert len(lines) == 15
-    for line in lines:
-        assert f"{tmp_path}" in line
-        assert f"it is {kind}; expected a regular file" in line
+    assert len(lines) == 15 * len(folders)
+    for i, (kind, folder) in enumerate(folders.items()):
+        for line in lines[15 * i : 15 * (i + 1)]:
+            assert f"{folder}" in line
+            assert f"it is {kind}; expected a regular file" in line
 
 
 def test_a_text_that_is_larger_than_memory_holds_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

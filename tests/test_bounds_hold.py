@@ -30,7 +30,7 @@ from amdp.arrays import Floats
 from amdp.game import delays
 from amdp.game.arenas import Episodic
 from amdp.game.delays import Delays
-from amdp.game.loop import ArenaGame, play_rounds
+from amdp.game.loop import ArenaGame, play_blocks
 from amdp.game.regret import measure
 from amdp.game.seeding import Streams
 from amdp.instances import Instance
@@ -104,8 +104,8 @@ def bound_of(learner: Ftpl, world: Instance, told: Delays) -> float:
 
 def regret_of(learner: Ftpl, world: Instance, adversary: LossSequence, told: Delays) -> float:
     game = ArenaGame(Episodic(world.kernel, world.initial), adversary, told)
-    played = play_rounds(game, learner, world.domain, Streams.from_seed(4))
-    return float(measure(game, played, checkpoints=[len(told)]).high[0])
+    blocks = play_blocks(game, learner, world.domain, Streams.from_seed(4))
+    return float(measure(game, blocks, checkpoints=[len(told)]).high[0])
 
 
 # --- the bound holds ------------------------------------------------------------------------------------------------

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from amdp.arrays import Actions, Costs, Floats, Policies, floats, refuse, require_distributions, require_room
 from amdp.errors import InvalidInput
 from amdp.kernels.sweeps import TIE_TOLERANCE
-from amdp.kernels.threads import multiply
 from amdp.model.dynamics import ConfidenceSet, Sweep, by_row, read_only, require_places
 from amdp.model.segments import Pairs, Segment, Shape
 from amdp.model.transitions import SingleKernel
 
 WHOLE_SIMPLEX = 2.0  # no two distributions are further apart
+AT_ONCE = 2**20  # chances of rows that are written out together
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -73,7 +73,8 @@ class L1Ball(ConfidenceSet):
 
     def least_expectation(self, h: int, values: Floats) -> Floats:
         """Least expected value `[n, s, a]`: half the radius moves to the best state, away from the worst ones."""
-        return np.stack([multiply(self._moved(h, row), row) for row in values])
+        parts = np.array_split(values, 1 + len(values) * self.center[h].size // AT_ONCE)
+        return np.concatenate([self._least(h, part) for part in parts])
 
     def cheapest(self, costs: Costs) -> Sweep:
         free = np.full(costs.shape[:3], -1, dtype=np.int32)
@@ -119,18 +120,16 @@ class L1Ball(ConfidenceSet):
         radius.reshape(-1)[rows] = np.sqrt(2.0 * self.shape[1] * self.log_term / total)
         return replace(self, center=center, radius=radius, visits=visits)
 
-    def _moved(self, h: int, values: Floats) -> Floats:
-        """The rows `[s, a, y]` of the ball that make `values` `[y]` least in expectation."""
-        order = np.argsort(values, kind="stable")
-        rows = self.center[h][..., order].copy()
+    def _least(self, h: int, values: Floats) -> Floats:
+        order = np.argsort(values, axis=1, kind="stable")  # [n, y], the best state first
+        rows = np.moveaxis(self.center[h][..., order], 2, 0).copy()  # [n, s, a, y]
         moved = np.minimum(self.radius[h] / 2.0, 1.0 - rows[..., 0])[..., None]
         rows[..., :1] += moved
         worst_first = rows[..., :0:-1]
         taken_before = np.cumsum(worst_first, axis=-1) - worst_first
         worst_first -= np.clip(moved - taken_before, 0.0, worst_first)
-        result: Floats = np.empty_like(rows)
-        result[..., order] = rows
-        return result
+        least: Floats = np.einsum("nsay,ny->nsa", rows, np.take_along_axis(values, order, axis=1))
+        return least
 
 
 def _require_room(shape: tuple[int, ...]) -> None:

@@ -38,17 +38,18 @@ def followed(entry: PolicySwitching, place: Place, actions: Actions, stop: int) 
     kept = bool(entry.follows(place, one_hot(actions, entry.kernel.shape[2])[None])[0])
     going, following = start * (not kept), start * kept
     trying = np.zeros((routes.length + 1, len(states), len(states)))  # [steps to go, target, s]
+    ways = rows[states, routes.actions]  # [target, steps to go - 1, s, y]
+    accepts, on, back = routes.success / routes.arrival, rows[states, actions], rows[states, home]
     result = np.zeros((stop, len(states)))
     for t in range(place.time, stop):
-        accepted = np.diag(trying[0]) * routes.success / routes.arrival
+        accepted = trying[0].diagonal() * accepts
         following, going = following + accepted, going + trying[0].sum(axis=0) - accepted
         if t + routes.length < stop:
             trying[-1][:, routes.parked] = going[routes.parked] * law[t + routes.length]
             going[routes.parked] = 0.0
         result[t] = following
-        following, going = following @ rows[states, actions], going @ rows[states, home]
-        for left in range(routes.length):
-            trying[left] = np.einsum("gs,gsy->gy", trying[left + 1], rows[states, routes.actions[:, left]])
+        following, going = following @ on, going @ back
+        trying[:-1] = np.einsum("lgs,glsy->lgy", trying[1:], ways)
         trying[-1] = 0.0
     return result
 
@@ -67,11 +68,12 @@ def epochs_of(setup: EpochSetup, laws: int, rng: np.random.Generator) -> Iterato
     entry, (_, states, actions) = setup.entry, setup.entry.kernel.shape
     every = list_policies(StationaryPolicies(entry.kernel, entry.initial))
     policies = one_hot(every.actions, actions)
+    laws_of_all = np.stack([plain_law(entry, pi, 3 * setup.length) for pi in every.actions])
     for epoch, state, policy in product((1, 2), range(states), policies):
         place = Place(epoch * setup.length, state, policy)
         stop = place.time + setup.length
         now = np.stack([followed(entry, place, pi, stop)[place.time :] for pi in every.actions])
-        there = np.stack([plain_law(entry, pi, stop)[place.time :] for pi in every.actions])
+        there = laws_of_all[:, place.time : stop]
         over = now.sum(axis=2, keepdims=True)
         same = (policies == policy).all(axis=(1, 2))
         likely = LIKELY * same + (1.0 - LIKELY) / len(policies)

@@ -44,7 +44,7 @@ from amdp.arrays import Costs, Floats
 from amdp.game import delays
 from amdp.game.arenas import Episodic
 from amdp.game.delays import Delays
-from amdp.game.loop import ArenaGame, play_rounds
+from amdp.game.loop import ArenaGame, play_blocks, play_rounds
 from amdp.game.regret import measure
 from amdp.game.rounds import Round
 from amdp.game.seeding import Streams
@@ -392,8 +392,8 @@ def regret(
     world: Instance, rounds: int, learner: Any, seed: int = 1, late: Delays | None = None, domain: Domain | None = None
 ) -> float:
     game = game_of(world, rounds, learner, seed, late)
-    rounds_played = play_rounds(game, learner, domain or world.domain, Streams.from_seed(seed))
-    return float(measure(game, rounds_played, checkpoints=[rounds]).high[0])
+    blocks = play_blocks(game, learner, domain or world.domain, Streams.from_seed(seed))
+    return float(measure(game, blocks, checkpoints=[rounds]).high[0])
 
 
 def same_rounds(some: list[Round], others: list[Round]) -> bool:

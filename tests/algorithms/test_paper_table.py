@@ -2,7 +2,8 @@
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 from typing import Any
@@ -17,6 +18,7 @@ from amdp.algorithms.paper_table import DELAYED, EPISODES, KNOWN, LOWER_BOUNDS, 
 from amdp.cli import app
 from amdp.experiments import growth
 from amdp.experiments.building import arrange
+from amdp.experiments.engines import ExternalExecutor
 from amdp.experiments.execution import execute
 from amdp.experiments.ladders import Ladder, spec_of
 from amdp.experiments.runner import Outcome, run
@@ -35,6 +37,14 @@ def stopped_at_once(*given: Any, stop: Event, **more: Any) -> Outcome:
     """A run that Ctrl-C ended before it began."""
     stop.set()
     return PLAY(*given, stop=stop, **more)
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Runs of a command, where it does not matter that other processes play them."""
+    with ThreadPoolExecutor(1) as thread:
+        monkeypatch.setattr("amdp.commands.ladder_rates.LocalPool", lambda workers: ExternalExecutor(thread, workers))
+        yield
 
 
 def stream(name: str, **settings: int) -> StationaryPolicies:
@@ -172,6 +182,7 @@ def test_what_would_be_ignored_or_lost_is_refused_before_anything_is_played(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("in_this_process")
 @pytest.mark.parametrize("flags", [[], ["--all"]])
 def test_only_the_rows_that_are_asked_for_are_played(
     flags: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -195,6 +206,7 @@ def test_only_the_rows_that_are_asked_for_are_played(
     assert b"<svg" in (tmp_path / "figures" / "table.svg").read_bytes()
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_missing_runs_are_shown_and_an_interrupted_page_is_not_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -214,6 +226,7 @@ def test_missing_runs_are_shown_and_an_interrupted_page_is_not_written(
     assert "half" in page.read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("in_this_process")
 def test_a_page_that_cannot_be_written_is_told_after_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     steps = Ladder("half", "episodes", (5, 10), TINY, {"name": "o-reps"})
     monkeypatch.setattr("amdp.commands.rates.ladders", lambda sizes: [steps])

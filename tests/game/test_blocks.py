@@ -81,7 +81,7 @@ OTHER_WORLDS = [
     for name in NAMED
     if not (kind == "sparse" and name in SCALED)  # bounds there are found when they are asked for: no compiled form
 ]
-ROUNDS = 60
+ROUNDS = 40
 RNG = np.random.default_rng(6)
 DELAYS: dict[str, Delays | None] = {
     "none": None,
@@ -554,7 +554,7 @@ def require_resumed(game: ArenaGame, player: Any, domain: MarkovPolicies, monkey
     monkeypatch.setattr("amdp.game.blocks.BLOCK", 17)
 
     def begun() -> tuple[Any, Measurement]:
-        return play_blocks(game, player, domain, Streams.from_seed(2)), Measurement(game, None, [5, 30, 50, ROUNDS])
+        return play_blocks(game, player, domain, Streams.from_seed(2)), Measurement(game, None, [5, 20, 35, ROUNDS])
 
     played, whole = begun()
     for block in played:

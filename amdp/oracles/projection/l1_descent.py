@@ -18,6 +18,8 @@ import scipy
 
 from amdp.arrays import Bools, Floats
 from amdp.errors import InvalidInput
+from amdp.kernels import blas
+from amdp.kernels.threads import one_thread
 from amdp.model.domains import Domain, MarkovPolicies
 from amdp.model.l1_ball import L1Ball
 from amdp.oracles.base import Report, Status
@@ -70,14 +72,15 @@ class _L1Projector(Projector):
         point[-1, :, :, 1:] = -np.inf
         self._close(point)
         at = self.start(near)
-        optimum = scipy.optimize.minimize(
-            self._sloped,
-            np.zeros(point.shape[:2]).reshape(-1) if at is None else at.reshape(-1),
-            args=(point,),
-            jac=True,
-            method="L-BFGS-B",
-            options={"maxiter": self.oracle.iterations, "maxcor": 30, "ftol": 0.0, "gtol": 1e-10},
-        )
+        with one_thread(blas.LARGE):  # its matrices are small, and their factors would wait for a second thread
+            optimum = scipy.optimize.minimize(
+                self._sloped,
+                np.zeros(point.shape[:2]).reshape(-1) if at is None else at.reshape(-1),
+                args=(point,),
+                jac=True,
+                method="L-BFGS-B",
+                options={"maxiter": self.oracle.iterations, "maxcor": 30, "ftol": 0.0, "gtol": 1e-10},
+            )
         prices = optimum.x.reshape(point.shape[:2])
         report = Report(self.name, perf_counter() - began, int(optimum.nit))
         return self._proved(point, prices, report).require(Status.OPTIMAL)

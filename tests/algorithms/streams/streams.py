@@ -9,6 +9,7 @@ import numpy as np
 from amdp import Kernel, Planner, Plans, StationaryPolicies, Status
 from amdp.algorithms.streams.switching import PolicySwitching
 from amdp.arrays import Actions, Costs, Floats, one_hot
+from amdp.kernels.threads import multiply
 from amdp.losses import FixedLosses
 from amdp.model.domains import Domain
 from amdp.oracles.base import Report
@@ -84,7 +85,7 @@ class _TryAllPlanner(Planner):
 
     def minimize(self, costs: Costs) -> Plans:
         checked = self.checked(costs)
-        paid = np.ascontiguousarray(checked).reshape(len(checked), -1) @ self.table.T
+        paid = multiply(np.ascontiguousarray(checked).reshape(len(checked), -1), self.table.T)
         best = paid.argmin(axis=1)
         least = paid[np.arange(len(best)), best]
         report = Report("TryAll")

@@ -35,28 +35,26 @@ def certain_rows(rng: np.random.Generator, states: int = 4, actions: int = 3) ->
 
 
 def gain(chain: Floats, paid: Floats) -> Floats:
-    """The average cost from each state, by a high power of the chain that stays where it is every other time.
+    """The average cost `[..., s]` from each state, by a high power of chains that stay where they are every other time.
 
-    That chain has the same averages and no period.
+    Those chains `[..., s, y]` have the same averages and no period.
     """
-    power = 0.5 * (np.eye(len(chain)) + chain)
+    power = 0.5 * (np.eye(chain.shape[-1]) + chain)
     for _ in range(60):
         power = power @ power
-        power /= power.sum(axis=1, keepdims=True)
-    return power @ paid
+        power /= power.sum(axis=-1, keepdims=True)
+    return np.asarray((power @ paid[..., None])[..., 0])
 
 
 def least(rows: Floats, cost: Floats, discount: float | None) -> Floats:
     """The least total from each state, by trying out all policies."""
     states, actions = cost.shape
-    each = np.arange(states)
-    totals = []
-    for policy in map(list, product(range(actions), repeat=states)):
-        chain, paid = rows[each, policy], cost[each, policy]
-        solved = gain(chain, paid) if discount is None else np.linalg.solve(np.eye(states) - discount * chain, paid)
-        totals.append(solved)
-    best: Floats = np.min(totals, axis=0)
-    return best
+    policies = np.array(list(product(range(actions), repeat=states)))
+    chains, paid = rows[np.arange(states), policies], cost[np.arange(states), policies]
+    if discount is None:
+        return np.asarray(gain(chains, paid).min(axis=0))
+    totals = np.linalg.solve(np.eye(states) - discount * chains, paid[..., None])[..., 0]
+    return np.asarray(totals.min(axis=0))
 
 
 @pytest.mark.parametrize("sparse", [False, True])
