@@ -232,6 +232,7 @@ SMALL: dict[str, Any] = {
 }
 
 
+@pytest.mark.usefixtures("few_figures")
 def test_a_comparison_is_a_dictionary_lists_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("amdp.comparison.LocalPool", Here)
     by_dict = amdp.compare({**SMALL, "seeds": 2}, out=tmp_path / "dict", workers=1)

@@ -75,6 +75,7 @@ def test_texts_are_no_markup(displayed: list[dict[str, Any]]) -> None:
     assert displayed[-1]["content"]["text/plain"] == "<b>half</b>"
 
 
+@pytest.mark.usefixtures("few_figures")
 def test_a_comparison_shows_progress_regret_and_the_page(
     displayed: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -71,6 +71,7 @@ def refused(*words: object) -> str:
     return message
 
 
+@pytest.mark.usefixtures("few_figures")
 def test_the_end_is_a_table_and_the_path_of_a_page(finished: Path) -> None:
     done = asked("compare", finished / "spec.toml", "--out", finished)
     assert done.exit_code == 0
@@ -289,13 +290,13 @@ def test_a_terminal_shows_a_live_table_without_color_if_asked_and_labels_with_br
 def test_ctrl_c_keeps_finished_runs_and_says_how_to_go_on(tmp_path: Path, spec: Path) -> None:
     spec.write_text(toml(seeds=100, episodes=200))
     out = tmp_path / "out"
-    words = [*AMDP, "compare", str(spec), "--out", str(out), "--workers", "2"]
+    words = [*AMDP, "compare", str(spec), "--out", str(out), "--workers", "1"]
     terminal = Terminal(words)
     terminal.read_until(r"[^0\d]([1-9]\d?)/100")
     terminal.press_ctrl_c()
     assert terminal.end() == 130
     told = re.sub(r"\s+", " ", terminal.written)
-    assert f"Go on with: amdp compare {spec} --out {out} --workers 2" in told
+    assert f"Go on with: amdp compare {spec} --out {out} --workers 1" in told
     assert "Traceback" not in terminal.written
     records = list(Store(out).records())
     assert 0 < len(records) < 200
@@ -328,6 +329,7 @@ def test_the_name_of_a_file_chooses_its_format(finished: Path, tmp_path: Path) -
     assert not (tmp_path / "b.parquet").exists()
 
 
+@pytest.mark.usefixtures("few_figures")
 def test_foreign_and_damaged_files_are_named_by_all_commands(tmp_path: Path, spec: Path) -> None:
     out = tmp_path / "out"
     fill(out)
