@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from numba import types
+from numba.core import config
 
 import amdp
 from amdp import kernels
@@ -85,7 +86,7 @@ def doubled(number: int) -> int:
 def kept_at(environment: str) -> Path:
     """The folder of a kernel that is compiled now, with `NUMBA_CACHE_DIR` as given."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiling.config, "CACHE_DIR", environment)
+        patch.setattr(config, "CACHE_DIR", environment)
         patch.setattr(compiling, "folder", compiling.folder.__wrapped__)
         kernel = compiling.entry()(doubled)
         assert kernel(2) == 4
