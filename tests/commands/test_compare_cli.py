@@ -99,6 +99,11 @@ def test_the_table_has_the_means_of_the_runs(finished: Path) -> None:
         assert "share_of_uniform" not in row  # nothing to compare with
 
 
+def test_the_command_itself_loads_no_compiler() -> None:
+    code = "import amdp.commands.compare, sys; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
 @pytest.mark.usefixtures("here")
 def test_uniform_play_is_shown_beside_the_learners(tmp_path: Path, spec: Path) -> None:
     spec.write_text(toml(seeds=2).replace("baseline = false\n", ""))
