@@ -11,6 +11,8 @@ AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
 # Exact versions of everything that is installed, and of what builds the package.
 export PIP_CONSTRAINT := $(CURDIR)/constraints.txt
 export PIP_BUILD_CONSTRAINT := $(PIP_CONSTRAINT)
+# Bytecode is kept, whatever the shell says: each process that a test starts would compile all sources anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test check pytest slow browser chromium bench docs format constraints clean
 

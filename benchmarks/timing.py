@@ -62,7 +62,7 @@ def one_thread() -> None:
 
 
 def side_by_side(contestants: Mapping[str, Call], effort: Effort) -> Times:
-    """Time all contestants in turn; each has run twice before, so that nothing is compiled while the clock runs."""
+    """Time all contestants in turn; each has run before, so that nothing is compiled while the clock runs."""
     repeats = {name: _repeats(call, effort.sample) for name, call in contestants.items()}
     times: dict[str, list[float]] = {name: [] for name in contestants}
     began, done = perf_counter(), 0
@@ -80,7 +80,7 @@ def side_by_side(contestants: Mapping[str, Call], effort: Effort) -> Times:
 
 def _repeats(call: Call, sample: float) -> int:
     call()
-    return max(1, round(sample / max(_seconds(call, 1), 1e-9)))
+    return max(1, round(sample / max(_seconds(call, 1), 1e-9))) if sample else 1
 
 
 def _seconds(call: Call, repeats: int) -> float:

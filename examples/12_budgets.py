@@ -18,7 +18,7 @@ plans = [amdp.plan(oracle, world, world.costs) for oracle in ("lagrangian", "lp"
 assert np.ptp([plan.objective for plan in plans]) < 1e-8
 print(*plans, sep="\n")
 
-game = amdp.Game(world, losses="bernoulli", rounds=200)
+game = amdp.Game(world, losses="bernoulli", rounds=100)
 for name in ("ftpl-adaptive", "o-reps", "o-reps-full", "uniform"):
     run = amdp.play(game, name, seed=1)
     used = run.spending["hours"][-1] / run.rounds[-1]

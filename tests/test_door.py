@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from experiments.specs import Here
 from numpy.testing import assert_array_equal
 
 import amdp
@@ -231,7 +232,9 @@ SMALL: dict[str, Any] = {
 }
 
 
-def test_a_comparison_is_a_dictionary_lists_or_a_file(tmp_path: Path) -> None:
+@pytest.mark.usefixtures("few_figures")
+def test_a_comparison_is_a_dictionary_lists_or_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("amdp.comparison.LocalPool", Here)
     by_dict = amdp.compare({**SMALL, "seeds": 2}, out=tmp_path / "dict", workers=1)
     frame = by_dict.frame()
     assert len(set(frame["id"])) == 4

@@ -1,15 +1,22 @@
 """The examples run, the notebook prints what is stored in it, and the third-party oracle is found and conforms."""
 
+import ast
 import json
 import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+from runpy import run_path
 
+import matplotlib
 import pytest
+from typer.testing import CliRunner
+
+from amdp.cli import app
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
+SCRIPTS = sorted(EXAMPLES.glob("*.py"))
 
 
 def run(*command: str, env: dict[str, str] | None = None) -> str:
@@ -18,18 +25,38 @@ def run(*command: str, env: dict[str, str] | None = None) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("script", sorted(EXAMPLES.glob("*.py")), ids=lambda script: script.name)
-def test_the_example_runs(script: Path) -> None:
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_the_example_runs(script: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys, "argv", [str(script)])
+    run_path(str(script), run_name="__main__")
+    assert capsys.readouterr().out
+
+
+def test_what_examples_reach_by_dots_is_there_after_import_amdp() -> None:
+    """Above it would be there because another test had imported it."""
+    nodes = [node for script in SCRIPTS for node in ast.walk(ast.parse(script.read_text(encoding="utf-8")))]
+    written = {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
+    names = [text.removeprefix("amdp.") for text in sorted(written) if re.fullmatch(r"amdp(\.\w+)+", text)]
+    assert {"play", "instances.forest"} < set(names)
+    run("-W", "error", "-c", "import amdp, operator, sys; operator.attrgetter(*sys.argv[1:])(amdp)", *names)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.name)
+def test_the_example_runs_in_a_process_of_its_own(script: Path) -> None:
+    """Nothing is there that it does not import itself."""
     assert run("-W", "error", str(script))
 
 
-def test_the_notebook_prints_what_is_stored_in_it() -> None:
+def test_the_notebook_prints_what_is_stored_in_it(capsys: pytest.CaptureFixture[str]) -> None:
     cells = json.loads((EXAMPLES / "tour.ipynb").read_text(encoding="utf-8"))["cells"]
     code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     stored = "".join("".join(output["text"]) for output in outputs if output["output_type"] == "stream")
     assert any("image/png" in output.get("data", {}) for output in outputs)
-    assert run("-W", "error", "-c", code, env={**os.environ, "MPLBACKEND": "Agg"}) == stored
+    with matplotlib.rc_context({"backend": "agg"}):
+        exec(compile(code, "tour.ipynb", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out == stored
 
 
 def test_notebook_links_lead_somewhere() -> None:
@@ -39,22 +66,23 @@ def test_notebook_links_lead_somewhere() -> None:
 
 
 @pytest.fixture(scope="module")
-def with_own_oracle(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """An environment in which examples/own_oracle is installed as a package of its own."""
+def with_own_oracle(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder in which examples/own_oracle is installed as a package of its own."""
     target = tmp_path_factory.mktemp("site")
     offline = ("--no-deps", "--no-build-isolation", "--no-index", "--quiet", "--disable-pip-version-check")
     run("-m", "pip", "install", *offline, "--target", str(target), str(EXAMPLES / "own_oracle"))
-    return {**os.environ, "PYTHONPATH": str(target)}
+    return target
 
 
-def test_a_third_party_oracle_is_listed(with_own_oracle: dict[str, str]) -> None:
-    listed = json.loads(run("-m", "amdp", "oracles", "--json", env=with_own_oracle))
+def test_a_third_party_oracle_is_listed(with_own_oracle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(with_own_oracle)
+    listed = json.loads(CliRunner().invoke(app, ["oracles", "--json"]).stdout)
     (found,) = [oracle for oracle in listed if oracle["name"] == "step-policy-iteration"]
     assert found["options"] == {"rounds": 1000}
     assert "MarkovPolicies over BernsteinBox" in found["solves"]
 
 
-def test_a_third_party_oracle_passes_its_tests(with_own_oracle: dict[str, str]) -> None:
+def test_a_third_party_oracle_passes_its_tests(with_own_oracle: Path) -> None:
     tests = EXAMPLES / "own_oracle" / "tests"
     options = ("-p", "no:cacheprovider", "-o", "addopts=", "--import-mode=importlib")
-    assert "passed" in run("-m", "pytest", *options, str(tests), env=with_own_oracle)
+    assert "passed" in run("-m", "pytest", *options, str(tests), env={**os.environ, "PYTHONPATH": str(with_own_oracle)})

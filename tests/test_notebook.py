@@ -6,6 +6,7 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+from experiments.specs import Here
 
 import amdp
 from amdp import notebook
@@ -74,7 +75,11 @@ def test_texts_are_no_markup(displayed: list[dict[str, Any]]) -> None:
     assert displayed[-1]["content"]["text/plain"] == "<b>half</b>"
 
 
-def test_a_comparison_shows_progress_regret_and_the_page(displayed: list[dict[str, Any]], tmp_path: Path) -> None:
+@pytest.mark.usefixtures("few_figures")
+def test_a_comparison_shows_progress_regret_and_the_page(
+    displayed: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("amdp.comparison.LocalPool", Here)
     games = [{"instance": "tiny", "episodes": 6, "label": "<small>"}]
     results = amdp.compare(out=tmp_path / "runs", games=games, learners=["uniform", "fpl"], seeds=2, workers=1)
     assert displayed[-1]["content"]["text/plain"] == "4 of 4 runs"

@@ -203,6 +203,7 @@ def test_runs_without_own_code_have_the_ids_that_they_had() -> None:
     assert "source" not in json.dumps(built_in.first()[0].settings.to_json())
 
 
+@pytest.mark.usefixtures("few_figures")
 def test_workers_find_it_and_reports_do_not_run_it(beside: Path, tmp_path: Path) -> None:
     results = amdp.compare(beside, tmp_path / "out", workers=1)
     assert results.outcome.failed == []

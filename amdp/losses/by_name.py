@@ -63,8 +63,8 @@ def named(
     make = adversary(name)
     registry.require_options(name, make, settings)
     options.require_kinds(name, make, settings)
-    drawn = adversaries.uniform(1, shape, seed, "costs")[0]
-    table = drawn if costs is None else floats("costs", costs, "hsa")
+    drawn = adversaries.uniform(1, shape, seed, "costs")
+    table = drawn[0] if costs is None else floats("costs", costs, "hsa")
     streamed = shape[0] == 1 and len(table) == rounds
     if table.shape[1:] != drawn.shape[1:] or not (streamed or len(table) == shape[0]):
         raise InvalidInput(f"costs has shape {table.shape}; the world has {drawn.shape}")

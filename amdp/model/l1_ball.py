@@ -10,9 +10,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from amdp import kernels
 from amdp.arrays import Actions, Costs, Floats, Policies, floats, refuse, require_distributions, require_room
 from amdp.errors import InvalidInput
-from amdp.kernels.sweeps import TIE_TOLERANCE
 from amdp.model.dynamics import ConfidenceSet, Sweep, by_row, read_only, require_places
 from amdp.model.segments import Pairs, Segment, Shape
 from amdp.model.transitions import SingleKernel
@@ -87,7 +87,7 @@ class L1Ball(ConfidenceSet):
         for h in reversed(range(self.shape[0])):
             now = costs[:, h] + later
             least = now.min(axis=-1)
-            first = (now <= (least + TIE_TOLERANCE * np.abs(least))[..., None]).argmax(axis=-1)
+            first = (now <= (least + kernels.sweeps.TIE_TOLERANCE * np.abs(least))[..., None]).argmax(axis=-1)
             asked = np.where(wanted[:, h] < 0, first, wanted[:, h])
             kept = _at(now, asked) - _at(now, first) > slack[:, None]
             actions[:, h] = np.where(kept, asked, first)

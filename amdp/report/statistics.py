@@ -9,7 +9,7 @@ from itertools import product
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy import special
+import scipy
 
 from amdp.arrays import Floats
 from amdp.errors import InvalidInput
@@ -91,7 +91,7 @@ class MeanBand:
         if runs < MANY_RUNS:
             # Resampled runs spread by n - 1 over n of their variance.
             return self._student(value, resampled.std(axis=0) * np.sqrt(runs / (runs - 1)), runs)
-        below = special.ndtr(-self._quantile(runs) * np.sqrt(runs / (runs - 1)))
+        below = scipy.special.ndtr(-self._quantile(runs) * np.sqrt(runs / (runs - 1)))
         low, high = np.quantile(resampled, [below, 1 - below], axis=0)
         return Estimate(value, low, high)
 
@@ -100,7 +100,7 @@ class MeanBand:
         return Estimate(value, value - half, value + half)
 
     def _quantile(self, runs: int) -> float:
-        return float(special.stdtrit(runs - 1, (1 + self.level) / 2))
+        return float(scipy.special.stdtrit(runs - 1, (1 + self.level) / 2))
 
 
 def _without_interval(value: Floats) -> Estimate:

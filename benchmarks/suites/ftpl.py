@@ -75,8 +75,9 @@ def episode(effort: Effort) -> Rows:
 
 def overhead(effort: Effort) -> Rows:
     """Rounds of `play` against their compiled calls alone: the same noise, sweeps and simulations."""
+    games = ((SMALL, 60), ((20, 50, 4), 3)) if effort.seconds else ((SMALL, 6),)
     for name, shared in (("shared", True), ("independent", False)):
-        for shape, rounds in ((SMALL, 60), ((20, 50, 4), 3)):
+        for shape, rounds in games:
             kernel = worlds.kernel(shape, np.random.default_rng(SEED))
             tables = np.random.default_rng(SEED).random((rounds, *shape))
             game, domain = ArenaGame(Episodic(kernel), losses.FixedLosses(tables)), MarkovPolicies(kernel)

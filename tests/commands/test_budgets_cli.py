@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from experiments.specs import Here
 from typer.testing import CliRunner
 
 from amdp import Budgets, compare, instances
@@ -55,7 +56,8 @@ def test_play_reports_the_use_of_a_round() -> None:
     assert "exceeded" in run("play", "maintenance", "uniform", "--episodes", "5", *SMALL)
 
 
-def test_a_comparison_records_the_use(tmp_path: Path) -> None:
+def test_a_comparison_records_the_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("amdp.comparison.LocalPool", Here)
     spec = tmp_path / "spec.toml"
     world = 'instance = { name = "maintenance", n_steps = 5, n_levels = 3, hours = 0.4 }'
     spec.write_text(f'seeds = 1\n[[games]]\n{world}\nepisodes = 6\n[[learners]]\nname = "o-reps"\n', encoding="utf-8")

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pandas as pd  # type: ignore[import-untyped]
 import pytest
-from experiments.specs import TUNE, small, table, toml
+from experiments.specs import TUNE, Here, small, table, toml
 from typer.testing import CliRunner
 
 from amdp.cli import app
@@ -33,6 +33,12 @@ def spec(tmp_path: Path) -> Path:
     file = tmp_path / "spec.toml"
     file.write_text(toml(seeds=2))
     return file
+
+
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs are played in this process: workers are for the tests in a terminal, and for those of the runner."""
+    monkeypatch.setattr(compare_command, "LocalPool", Here)
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +71,7 @@ def refused(*words: object) -> str:
     return message
 
 
+@pytest.mark.usefixtures("few_figures")
 def test_the_end_is_a_table_and_the_path_of_a_page(finished: Path) -> None:
     done = asked("compare", finished / "spec.toml", "--out", finished)
     assert done.exit_code == 0
@@ -92,6 +99,12 @@ def test_the_table_has_the_means_of_the_runs(finished: Path) -> None:
         assert "share_of_uniform" not in row  # nothing to compare with
 
 
+def test_the_command_itself_loads_no_compiler() -> None:
+    code = "import amdp.commands.compare, sys; sys.exit('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+@pytest.mark.usefixtures("here")
 def test_uniform_play_is_shown_beside_the_learners(tmp_path: Path, spec: Path) -> None:
     spec.write_text(toml(seeds=2).replace("baseline = false\n", ""))
     words = ("compare", spec, "--out", tmp_path / "out", "--workers", 1, "--no-report")
@@ -109,6 +122,7 @@ def test_the_spec_is_kept_beside_the_runs(finished: Path) -> None:
     assert (finished / "spec.toml").read_text() == toml(seeds=2)
 
 
+@pytest.mark.usefixtures("here")
 def test_lines_in_a_pipe_are_few(tmp_path: Path, spec: Path) -> None:
     spec.write_text(toml(seeds=40, episodes=2))
     done = asked("compare", spec, "--out", tmp_path / "out", "--workers", 1, "--no-report")
@@ -116,6 +130,7 @@ def test_lines_in_a_pipe_are_few(tmp_path: Path, spec: Path) -> None:
     assert 2 <= done.stderr.count(" of 80 runs") <= 13
 
 
+@pytest.mark.usefixtures("here")
 def test_failed_runs_are_told_and_change_the_exit_code(tmp_path: Path, spec: Path) -> None:
     out = tmp_path / "out"
     fill(out)
@@ -130,6 +145,7 @@ def test_failed_runs_are_told_and_change_the_exit_code(tmp_path: Path, spec: Pat
     assert asked("compare", spec, "--out", out, "--workers", 1, "--no-report", "--retry-failed").exit_code == 0
 
 
+@pytest.mark.usefixtures("here")
 def test_a_shard_says_that_tuning_runs_of_others_are_missing(tmp_path: Path, spec: Path) -> None:
     spec.write_text(toml(seeds=1, more=TUNE))
     words = ("compare", spec, "--out", tmp_path / "out", "--workers", 1, "--shard")
@@ -257,8 +273,11 @@ def _take_the_terminal() -> None:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
-def test_a_terminal_shows_a_live_table_without_color_if_asked(tmp_path: Path, spec: Path) -> None:
-    spec.write_text(toml(seeds=2, episodes=300))
+def test_a_terminal_shows_a_live_table_without_color_if_asked_and_labels_with_brackets_as_they_are(
+    tmp_path: Path, spec: Path
+) -> None:
+    text = toml(seeds=2, episodes=300).replace('"small"', '"g [/b]"').replace('"two learners"', '"[bold]t[/]"')
+    spec.write_text(text.replace('name = "ftpl-shared"', 'label = "[red]ftpl[/red]"\nname = "ftpl-shared"'))
     words = [*AMDP, "compare", str(spec), "--out", str(tmp_path / "out"), "--workers", "1", "--no-report"]
     terminal = Terminal(words, NO_COLOR="1")
     terminal.read_until(r"rounds/s")
@@ -268,19 +287,21 @@ def test_a_terminal_shows_a_live_table_without_color_if_asked(tmp_path: Path, sp
     colors = re.findall(r"\x1b\[([0-9;]*)m", terminal.written)
     assert not [code for code in colors if re.search(r"(^|;)(3[0-7]|38|9[0-7])(;|$)", code)]
     assert "final regret" in terminal.written
+    for label in ("g [/b]", "[red]ftpl[/red]", "[bold]t[/]"):
+        assert label in terminal.written
     assert len(list(Store(tmp_path / "out").records())) == 4
 
 
 def test_ctrl_c_keeps_finished_runs_and_says_how_to_go_on(tmp_path: Path, spec: Path) -> None:
     spec.write_text(toml(seeds=100, episodes=200))
     out = tmp_path / "out"
-    words = [*AMDP, "compare", str(spec), "--out", str(out), "--workers", "2"]
+    words = [*AMDP, "compare", str(spec), "--out", str(out), "--workers", "1"]
     terminal = Terminal(words)
     terminal.read_until(r"[^0\d]([1-9]\d?)/100")
     terminal.press_ctrl_c()
     assert terminal.end() == 130
     told = re.sub(r"\s+", " ", terminal.written)
-    assert f"Go on with: amdp compare {spec} --out {out} --workers 2" in told
+    assert f"Go on with: amdp compare {spec} --out {out} --workers 1" in told
     assert "Traceback" not in terminal.written
     records = list(Store(out).records())
     assert 0 < len(records) < 200
@@ -288,16 +309,7 @@ def test_ctrl_c_keeps_finished_runs_and_says_how_to_go_on(tmp_path: Path, spec: 
     assert not Store(out).broken
 
 
-def test_labels_with_brackets_are_shown_as_they_are(tmp_path: Path, spec: Path) -> None:
-    text = toml(seeds=1).replace('"small"', '"g [/b]"').replace('"two learners"', '"[bold]t[/]"')
-    spec.write_text(text.replace('name = "ftpl-shared"', 'label = "[red]ftpl[/red]"\nname = "ftpl-shared"'))
-    words = [*AMDP, "compare", str(spec), "--out", str(tmp_path / "out"), "--workers", "1"]
-    terminal = Terminal(words)
-    assert terminal.end() == 0
-    for label in ("g [/b]", "[red]ftpl[/red]", "[bold]t[/]"):
-        assert label in terminal.written
-
-
+@pytest.mark.usefixtures("here")
 def test_pairings_that_cannot_be_are_told_at_the_start(tmp_path: Path, spec: Path) -> None:
     spec.write_text(toml(seeds=1, more='[[games]]\ninstance = "tiny"\nlabel = "dark"\nepisodes = 9\nunknown = true'))
     done = asked("compare", spec, "--out", tmp_path / "out", "--workers", 1, "--no-report")
@@ -322,6 +334,7 @@ def test_the_name_of_a_file_chooses_its_format(finished: Path, tmp_path: Path) -
     assert not (tmp_path / "b.parquet").exists()
 
 
+@pytest.mark.usefixtures("few_figures")
 def test_foreign_and_damaged_files_are_named_by_all_commands(tmp_path: Path, spec: Path) -> None:
     out = tmp_path / "out"
     fill(out)

@@ -50,6 +50,18 @@ def threads(count: int = 1) -> Iterator[ExternalExecutor]:
         yield ExternalExecutor(pool, 2 * count)
 
 
+class Here(ExternalExecutor):
+    """In place of a `LocalPool`, where it does not matter which process plays: this one, a run at a time."""
+
+    def __init__(self, workers: int | None = None) -> None:
+        self._thread = ThreadPoolExecutor(1)
+        super().__init__(self._thread, 1)
+
+    def __exit__(self, *problem: object) -> None:
+        super().__exit__(*problem)
+        self._thread.shutdown()
+
+
 def workers_of(pid: int) -> list[int]:
     """Processes that a local pool of a process has started."""
     found = []

@@ -53,6 +53,7 @@ def test_the_folder_of_a_file_is_not_part_of_a_run(project: Path) -> None:
     assert RunSettings.from_json(told) == settings
 
 
+@pytest.mark.usefixtures("few_figures")
 def test_reports_and_results_need_no_file_that_the_spec_names(project: Path, tmp_path: Path) -> None:
     played(Spec.load(project / "mine.toml"), tmp_path / "out")
     (project / "data" / "world.npz").unlink()
