@@ -2,14 +2,14 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
 from threading import Event
 from typing import Any
 
 import numpy as np
 import pytest
+from experiments.specs import Here
 from typer.testing import CliRunner
 
 from amdp import BernsteinBox, MarkovPolicies, Radius, StationaryPolicies, instances, registry
@@ -18,7 +18,6 @@ from amdp.algorithms.paper_table import DELAYED, EPISODES, KNOWN, LOWER_BOUNDS, 
 from amdp.cli import app
 from amdp.experiments import growth
 from amdp.experiments.building import arrange
-from amdp.experiments.engines import ExternalExecutor
 from amdp.experiments.execution import execute
 from amdp.experiments.ladders import Ladder, spec_of
 from amdp.experiments.runner import Outcome, run
@@ -40,11 +39,9 @@ def stopped_at_once(*given: Any, stop: Event, **more: Any) -> Outcome:
 
 
 @pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs of a command, where it does not matter that other processes play them."""
-    with ThreadPoolExecutor(1) as thread:
-        monkeypatch.setattr("amdp.commands.ladder_rates.LocalPool", lambda workers: ExternalExecutor(thread, workers))
-        yield
+    monkeypatch.setattr("amdp.commands.ladder_rates.LocalPool", Here)
 
 
 def stream(name: str, **settings: int) -> StationaryPolicies:
