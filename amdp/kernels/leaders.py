@@ -10,7 +10,6 @@ from numba import uintp
 from numba.extending import overload
 
 from amdp.kernels.compiling import FUSED, entry, inner, merged
-from amdp.kernels.copies import copy
 from amdp.kernels.layout import WIDTH
 from amdp.kernels.noise import BLOCK, advance, laplace, rounded_up
 from amdp.kernels.rows import FullRows, IntervalRows, SparseRows
@@ -30,9 +29,12 @@ def tile_size(n_actions):
 @_entry
 def perturbed(lanes, scale, center, reached, out):
     """`out[n, h, s, a] = center[h, s, a]` plus the Laplace noise that `find_leaders` would add for its leaders."""
-    n, steps, _, n_actions = out.shape
-    for i in range(n):
-        copy(center, out[i])
+    n, steps, states, n_actions = out.shape
+    for i in range(n):  # by loops, whatever its order in memory
+        for h in range(steps):
+            for s in range(states):
+                for a in range(n_actions):
+                    out[i, h, s, a] = center[h, s, a]
     tile = tile_size(n_actions)
     costs = np.empty(tile * n_actions * WIDTH)
     words = np.empty(rounded_up(tile * n_actions * WIDTH), np.uint64)
