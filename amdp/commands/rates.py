@@ -16,7 +16,7 @@ from amdp.report.rates import LadderFit
 def rates(
     out: Annotated[Path, typer.Option(help="The folder for the runs; runs that are there are not repeated.")],
     long: Annotated[
-        bool, typer.Option("--long", help="Longer games and more seeds: hours instead of minutes.")
+        bool, typer.Option("--long", help="Longer games and more seeds: some 20 minutes of one processor.")
     ] = False,
     trial: Annotated[bool, typer.Option("--trial", help="Tiny games that take seconds, to try the command.")] = False,
     workers: Workers = None,
