@@ -26,8 +26,8 @@ COLUMNS = ("learner, game", "up to", "final regret\nmean [95 % interval]", "expo
 HEADS = ("what", "up to", "final regret, mean and 95 % interval", "exponent", *REST)
 MEANING = (  # the explanation of the table on pages
     "Every game is tuned for its own size as theory says; where a row is called tuned, by the best of",
-    f"five multiples of that rate, tried on {TUNE['seeds']} other seeds in games of at most {TUNE['rounds']:,} rounds. Rows with",
-    "unknown transitions use the confidence sets of Jin et al. (2020) with a tenth of their radius,",
+    f"five multiples of that rate, tried on {TUNE['seeds']} other seeds in games of at most {TUNE['rounds']:,} rounds.",
+    "Rows with unknown transitions use the confidence sets of Jin et al. (2020) with a tenth of their radius,",
     "for which nothing is proved: there `proved` is the exponent for the whole radius. The exponent",
     "is that of a power law through the mean final regrets of the last decade of sizes, with a 95 %",
     "interval over seeds, which says nothing of whether a power law fits; there is no interval with",
