@@ -4,7 +4,7 @@ import ctypes
 from collections.abc import Callable
 from math import inf
 from threading import Event, Thread, current_thread, main_thread
-from time import perf_counter
+from time import perf_counter, sleep
 from typing import TypeVar
 
 POLL_SECONDS = 0.05  # seconds between two looks at pending signals, where waiting itself does not wake up for them
@@ -49,8 +49,9 @@ def interruptible(work: Callable[[], Result], stop: Callable[[], object], patien
 def _wait(done: Event, worker: Thread, seconds: float) -> None:
     # Not Thread.join: once interrupted, it takes a running thread for a finished one.
     end = perf_counter() + seconds
-    while worker.is_alive() and perf_counter() < end and not done.wait(POLL_SECONDS):
-        pass
+    while worker.is_alive() and perf_counter() < end:
+        if done.wait(POLL_SECONDS):
+            sleep(0)  # for the last statements of the thread, which follow `done`
 
 
 def _interrupt(worker: Thread) -> None:
