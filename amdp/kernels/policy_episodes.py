@@ -120,7 +120,7 @@ def evaluated(rows, told, block, waiting, kept, rate, exploration, gamma, total,
         if not _weigh(rows, block, waiting, k, policies, played, gamma, measure, weights):
             return k
         if block.slots[k] >= 0:
-            kept[block.slots[k]] = policies[k]
+            copy(policies[k], kept[block.slots[k]])
         now = _lap(clock, now, played.spent, WEIGH)
         observe(told, played.states[k], played.actions[k])
         for i in range(block.starts[k], block.starts[k + 1]):
@@ -144,7 +144,7 @@ def evaluated_full(rows, told, block, kept, rate, exploration, total, policies, 
         walk(block.paths, policies[k], block.initial, block.luck[k], played.states[k], played.actions[k])
         now = _lap(clock, now, played.spent, ARENA)
         if block.slots[k] >= 0:
-            kept[block.slots[k]] = policies[k]
+            copy(policies[k], kept[block.slots[k]])
         now = _lap(clock, now, played.spent, WEIGH)
         observe(told, played.states[k], played.actions[k])
         for i in range(block.starts[k], block.starts[k + 1]):

@@ -339,7 +339,7 @@ def _begin(rows, pairs, initial, reached, kind, starts, prices, point, trial):
     if trial_gap < gap:
         gap = trial_gap
         copy(found, prices)
-        _copy(trial, point)
+        _copy_point(trial, point)
     return gap
 
 
@@ -358,7 +358,7 @@ def _step_on(prices, length, step, out):
 
 
 @_inner
-def _copy(source, target):
+def _copy_point(source, target):
     copy(source.reduced, target.reduced)
     copy(source.alone, target.alone)
     copy(source.flow, target.flow)
@@ -406,7 +406,7 @@ def _climb(rows, pairs, initial, reached, kind, gap, aim, enough, limit, exact, 
         gap = tried_gap
         least = min(least, gap)
         copy(tried, prices)
-        _copy(trial, point)
+        _copy_point(trial, point)
     return gap, limit
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from amdp.kernels.copies import copy
 from amdp.kernels.entropy import box
 from amdp.kernels.entropy.common import ROUNDING, SMALLEST_LOG, TINY, entry, inner
 from amdp.kernels.entropy.dynamics import carry, flow_rows
@@ -110,7 +111,7 @@ def solve(rows, pairs, initial, reached, starts, tolerance, enough, limit, exact
         if stage < newton:
             good = by_dual or trial_gap <= GOOD_START_GAP or _worst_excess(now) <= GOOD_START_EXCESS
             if good or trial_gap < gap:
-                _copy(trial, prices)
+                copy(trial, prices)
                 gap = trial_gap
             stage = newton if good else stage + 1
             if not good:
@@ -120,7 +121,7 @@ def solve(rows, pairs, initial, reached, starts, tolerance, enough, limit, exact
             or (by_dual and value >= dual + DUAL_RISE * length * slope)
             or (not by_dual and _is_better(trial_gap, gap, worst, now, length, tolerance))
         ):
-            _copy(trial, prices)
+            copy(trial, prices)
             gap = trial_gap
         else:
             # Without progress along the step, go back to where it began.
@@ -211,13 +212,6 @@ def _worst_excess(now):
         for s in range(now.excess.shape[1]):
             worst = max(worst, abs(now.excess[h, s]))
     return worst
-
-
-@inner
-def _copy(source, target):
-    for h in range(target.shape[0]):
-        for s in range(target.shape[1]):
-            target[h, s] = source[h, s]
 
 
 @inner

@@ -7,7 +7,8 @@ See docs/stationary-oracles.md for the mathematics.
 import numpy as np
 
 from amdp.kernels.compiling import ANY_ORDER, entry, inner
-from amdp.kernels.search.chains import copy, expected, span, spread
+from amdp.kernels.copies import copy_first
+from amdp.kernels.search.chains import expected, span, spread
 from amdp.kernels.search.state import IN_BOUNDS, MOVES, RESTS
 from amdp.kernels.search.state import Room as _Room
 from amdp.kernels.search.state import Stretches as _Stretches
@@ -207,7 +208,7 @@ def _induce(rows, node, count, means, length, most_sweeps, tolerance, values, ro
     order, first = node.order, node.first
     now, new, far, after, change = room.values[0], room.values[1], room.values[2], room.values[3], room.values[4]
     ahead, far_ahead = room.pairs[0], room.pairs[1]
-    copy(values, now, values.size)
+    copy_first(values, now, values.size)
     left = length
     sweeps = 1
     bend = np.inf
@@ -271,7 +272,7 @@ def _induce(rows, node, count, means, length, most_sweeps, tolerance, values, ro
         now, new = new, now
         _look_ahead(rows, node, count, means, now, new, ahead)
         sweeps += 1
-    copy(new, values, values.size)
+    copy_first(new, values, values.size)
     return used, sweeps
 
 

@@ -295,10 +295,3 @@ def width(allowed, s):
     for a in range(allowed.shape[1]):
         count += allowed[s, a]
     return count
-
-
-@_inner
-def copy(source, target, count):
-    """The first `count` entries; a loop, since assignments of whole arrays take seconds to compile."""
-    for p in range(count):
-        target[p] = source[p]

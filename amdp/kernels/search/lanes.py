@@ -4,7 +4,8 @@ import numpy as np
 from numba import uintp
 
 from amdp.kernels.compiling import ANY_ORDER, entry, inner
-from amdp.kernels.search.chains import copy, pick, width
+from amdp.kernels.copies import copy_first
+from amdp.kernels.search.chains import pick, width
 from amdp.kernels.search.state import IN_LANES
 
 STEPS_BETWEEN_CHECKS = 8  # steps between two looks whether lanes have become stationary
@@ -43,7 +44,7 @@ def cheapest_lane(rows, problem, allowed, order, count, lanes, ceiling, policy, 
             return np.inf
         _split(chosen, chosen_from, law, count, alive)
         if t % STEPS_BETWEEN_CHECKS == STEPS_BETWEEN_CHECKS - 1:
-            copy(total, guess, alive)
+            copy_first(total, guess, alive)
             moved[:alive] = 0.0
             for j in range(sources.size):
                 prices[j] = problem.tails[t, source_pairs[j]]
@@ -194,7 +195,7 @@ def _edges(rows, order, count, sources, pairs):
     for i in range(count):
         starts[i + 1] += starts[i]
     filled = np.empty(count, dtype=np.int64)
-    copy(starts, filled, count)
+    copy_first(starts, filled, count)
     edges = np.empty(starts[count], dtype=np.int64)
     weights = np.empty(starts[count])
     for j in range(pairs.size):

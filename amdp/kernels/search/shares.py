@@ -5,8 +5,8 @@ depend on who worked on it, or when.
 """
 
 from amdp.kernels.compiling import ANY_ORDER, entry, inner
+from amdp.kernels.copies import copy_first
 from amdp.kernels.search import state
-from amdp.kernels.search.chains import copy
 
 _entry = entry(ANY_ORDER, nogil=True)
 _inner = inner(ANY_ORDER)
@@ -20,12 +20,12 @@ def hand_out(tree, part):
     for k in range(last - 1, -1, -1):
         if tree.bounds[k] < tree.bounds[chosen]:
             chosen = k
-    copy(tree.counts, part.counts, tree.counts.size)
-    copy(tree.best, part.best, tree.best.size)
-    copy(tree.policy, part.policy, tree.policy.size)
-    copy(tree.work, part.work, tree.work.size)
+    copy_first(tree.counts, part.counts, tree.counts.size)
+    copy_first(tree.best, part.best, tree.best.size)
+    copy_first(tree.policy, part.policy, tree.policy.size)
+    copy_first(tree.work, part.work, tree.work.size)
     for k in range(tree.tries.shape[0]):
-        copy(tree.tries[k], part.tries[k], tree.tries.shape[1])
+        copy_first(tree.tries[k], part.tries[k], tree.tries.shape[1])
     _move(tree, chosen, part, 0)
     _move(tree, last, tree, chosen)
     part.counts[state.OPEN] = 1
@@ -50,7 +50,7 @@ def take_back(tree, part, known):
     tree.best[state.CLOSED_BOUND] = min(tree.best[state.CLOSED_BOUND], part.best[state.CLOSED_BOUND])
     if part.best[state.VALUE] < tree.best[state.VALUE]:
         tree.best[state.VALUE] = part.best[state.VALUE]
-        copy(part.policy, tree.policy, tree.policy.size)
+        copy_first(part.policy, tree.policy, tree.policy.size)
 
 
 @_inner

@@ -7,9 +7,10 @@ these lead to are ever branched on.
 import numpy as np
 
 from amdp.kernels.compiling import ANY_ORDER, entry, inner
+from amdp.kernels.copies import copy_first
 from amdp.kernels.search import state
 from amdp.kernels.search.bounds import bound, list_pairs
-from amdp.kernels.search.chains import copy, reached, width
+from amdp.kernels.search.chains import reached, width
 from amdp.kernels.search.couplings import mix
 from amdp.kernels.search.lanes import cheapest_lane
 
@@ -50,7 +51,7 @@ def list_closed(rows, n_actions, initial, steps, limit, policies, halt):
             depth += 1
         else:
             if listed < policies.shape[0]:
-                copy(chosen, policies[listed], states)
+                copy_first(chosen, policies[listed], states)
             listed += 1
             if listed > limit:
                 return listed
@@ -166,7 +167,7 @@ def _try_all(rows, problem, tree, node, count, lanes):
     tree.counts[state.TRIED] += lanes
     if paid < tree.best[state.VALUE]:
         tree.best[state.VALUE] = paid
-        copy(node.policy, tree.policy, node.policy.size)
+        copy_first(node.policy, tree.policy, node.policy.size)
     return True
 
 
@@ -294,15 +295,15 @@ def _best_bound(rows, problem, floors, tree, scales, node, count, known, precisi
         if rose:
             best = total
             at = k
-            copy(node.terms, kept_terms, used)
-            copy(node.guesses, kept_guesses, used)
+            copy_first(node.terms, kept_terms, used)
+            copy_first(node.guesses, kept_guesses, used)
         if best >= tree.best[state.VALUE] - problem.slack or problem.halt[0] != 0:
             break
         k = _next_scale(k, low, high, at, rose, plain, goes_up)
     if best > -np.inf:
         node.marks[state.SCALE] = at if mixes else -1
-    copy(kept_terms, node.terms, used)
-    copy(kept_guesses, node.guesses, used)
+    copy_first(kept_terms, node.terms, used)
+    copy_first(kept_guesses, node.guesses, used)
     return best
 
 
