@@ -8,9 +8,11 @@ import subprocess
 import sys
 from pathlib import Path
 from runpy import run_path
+from typing import Any
 
 import matplotlib
 import pytest
+from matplotlib import pyplot
 from typer.testing import CliRunner
 
 from amdp.cli import app
@@ -34,7 +36,8 @@ def test_the_example_runs(script: Path, monkeypatch: pytest.MonkeyPatch, capsys:
 
 def test_what_examples_reach_by_dots_is_there_after_import_amdp() -> None:
     """Above it would be there because another test had imported it."""
-    nodes = [node for script in SCRIPTS for node in ast.walk(ast.parse(script.read_text(encoding="utf-8")))]
+    codes = [*(script.read_text(encoding="utf-8") for script in SCRIPTS), notebook_code()]
+    nodes = [node for code in codes for node in ast.walk(ast.parse(code))]
     written = {ast.unparse(node) for node in nodes if isinstance(node, ast.Attribute)}
     names = [text.removeprefix("amdp.") for text in sorted(written) if re.fullmatch(r"amdp(\.\w+)+", text)]
     assert {"play", "instances.forest"} < set(names)
@@ -48,14 +51,28 @@ def test_the_example_runs_in_a_process_of_its_own(script: Path) -> None:
     assert run("-W", "error", str(script))
 
 
+@pytest.mark.slow
+def test_the_notebook_runs_in_a_process_of_its_own() -> None:
+    assert run("-W", "error", "-c", f"import matplotlib; matplotlib.use('agg')\n{notebook_code()}")
+
+
+def notebook_cells() -> list[Any]:
+    cells: list[Any] = json.loads((EXAMPLES / "tour.ipynb").read_text(encoding="utf-8"))["cells"]
+    return cells
+
+
+def notebook_code() -> str:
+    return "\n".join("".join(cell["source"]) for cell in notebook_cells() if cell["cell_type"] == "code")
+
+
 def test_the_notebook_prints_what_is_stored_in_it(capsys: pytest.CaptureFixture[str]) -> None:
-    cells = json.loads((EXAMPLES / "tour.ipynb").read_text(encoding="utf-8"))["cells"]
-    code = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code")
+    cells, code = notebook_cells(), notebook_code()
     outputs = [output for cell in cells for output in cell.get("outputs", [])]
     stored = "".join("".join(output["text"]) for output in outputs if output["output_type"] == "stream")
     assert any("image/png" in output.get("data", {}) for output in outputs)
     with matplotlib.rc_context({"backend": "agg"}):
         exec(compile(code, "tour.ipynb", "exec"), {"__name__": "__main__"})
+        pyplot.close("all")
     assert capsys.readouterr().out == stored
 
 

@@ -542,6 +542,8 @@ def test_a_shard_says_what_of_others_it_waits_for_and_goes_on_when_called_again(
 def test_a_full_disk_ends_the_call_and_keeps_what_was_written_in_the_bytes_of_any_process(
     tmp_path: Path, undisturbed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Two of the runs come from a worker, the others from this process, and all are those of this process alone."""
+
     def limited(store: Store, record: Record, write: Any = Store.write) -> None:
         if len(list(store.ids())) == 2:
             raise InvalidInput("the disk is full")

@@ -17,6 +17,7 @@ from amdp.model.chains import laws
 from amdp.model.l1_ball import L1Ball
 from amdp.model.mixing import Chain
 from amdp.oracles.projection.certificate import flow_residual
+from amdp.oracles.projection.l1_descent import L1Descent
 
 USERS = 2
 SHAPE = (6, 80, 5)
@@ -145,10 +146,12 @@ def a_long_sum() -> Callable[[], object]:
     return lambda: multiply(costs, costs)
 
 
-def a_ball() -> Callable[[], object]:
-    ball = L1Ball(random_rows(MANY_ACTIONS, np.random.default_rng(1)), np.full(MANY_ACTIONS, 0.1))
-    values = np.random.default_rng(2).random((1, MANY_ACTIONS[1]))
-    return lambda: ball.least_expectation(0, values)
+def a_descent() -> Callable[[], object]:
+    shape, rng = (6, 12, 3), np.random.default_rng(1)
+    domain = amdp.MarkovPolicies(L1Ball(random_rows(shape, rng), np.full(shape, 0.1)))
+    projector = L1Descent().bind(domain)
+    point = rng.normal(size=(*shape, shape[1]))
+    return lambda: projector.project(point)
 
 
 def a_long_run() -> Callable[[], object]:
@@ -159,7 +162,7 @@ def a_long_run() -> Callable[[], object]:
     return lambda: (chain.long_run(losses), replace(chain).moves)
 
 
-@pytest.mark.parametrize("work", [a_plan, an_occupancy, a_chain, a_certificate, a_long_sum, a_ball, a_long_run])
+@pytest.mark.parametrize("work", [a_plan, an_occupancy, a_chain, a_certificate, a_long_sum, a_descent, a_long_run])
 def test_other_threads_do_nothing_while_we_multiply(work: Callable[[], Callable[[], object]]) -> None:
     """Their share is 0; it is near 1 if products are split. Shares of processor time: no neighbour changes them."""
     assert seconds_of_other_threads(work()) < 0.1

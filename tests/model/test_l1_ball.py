@@ -9,6 +9,7 @@ from worlds import random_kernel, random_policies, seeds
 
 from amdp import Dynamics, InvalidInput, Kernel, MarkovPolicies, Pairs, Segment, evaluate
 from amdp.arrays import Floats
+from amdp.model import l1_ball
 from amdp.model.l1_ball import L1Ball
 
 SHAPE = (3, 3, 2)
@@ -51,6 +52,13 @@ def test_the_least_expectation_is_that_of_a_linear_program(seed: int) -> None:
     found = ball.least_expectation(1, later)
     for n, s, a in np.ndindex(found.shape):
         assert found[n, s, a] == pytest.approx(least(ball.center[1, s, a], ball.radius[1, s, a], later[n]), abs=1e-9)
+
+
+def test_rows_written_out_in_parts_have_the_same_least_expectations(monkeypatch: pytest.MonkeyPatch) -> None:
+    ball, later = ball_of(1), np.random.default_rng(2).normal(size=(5, 3))
+    at_once = ball.least_expectation(1, later)
+    monkeypatch.setattr(l1_ball, "AT_ONCE", 1)
+    assert_array_equal(ball.least_expectation(1, later), at_once)
 
 
 @given(seed=seeds)
