@@ -139,7 +139,7 @@ TABLE = (
     Row("O-REPS, implicit exploration", "o-reps-ix", EPISODES, KNOWN, BANDIT, "H sqrt(SAK)", 1 / 2, OMD, POLYNOMIAL,
         "a projection", OWN, "Zimin and Neu 2013; estimates: Neu 2015", part=SINCE),
     Row("Best of both worlds", "bobw", EPISODES, KNOWN, BANDIT, "H sqrt(SAK)", 1 / 2, OMD, POLYNOMIAL,
-        "a regularized minimizer, HS dual variables", SOURCE, "Jin, Huang and Luo 2021", part=SINCE),
+        "a regularized minimizer, HS dual variables", CONFIRMED, "Jin, Huang and Luo 2021", part=SINCE),
     Row("Soft leader", "soft-leader", EPISODES, KNOWN, BANDIT, "H^(3/2) sqrt(SAK)", 1 / 2, OMD, POLYNOMIAL,
         "dynamic programming instead of any oracle: three sweeps of HS^2A", OWN, _ADAPTIVE, part=SINCE),
     Row("Soft leader, full information", "soft-leader-full", EPISODES, KNOWN, FULL, "H^(3/2) sqrt(K)", 1 / 2, OMD,

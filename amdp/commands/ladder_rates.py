@@ -31,7 +31,7 @@ MEANING = (  # the explanation of the table on pages
     "for which nothing is proved: there `proved` is the exponent for the whole radius. The exponent",
     "is that of a power law through the mean final regrets of the last decade of sizes, with a 95 %",
     "interval over seeds, which says nothing of whether a power law fits; there is no interval with",
-    "fewer than 4 seeds, nor where the regret of some draw of them is not above zero. `proved` is the",
+    "fewer than 4 seeds, nor where the mean of some bootstrap sample of the seeds is not above zero. `proved` is the",
     "exponent of the whole bound over the same sizes. `share of uniform` is the final regret divided",
     "by that of uniform play: 1 if nothing is learned. The worlds are small, the adversary is benign:",
     "its losses are independent zeros and ones with a fixed mean, and such losses allow exponents",
