@@ -91,7 +91,7 @@ class UsedDynamics(NamedTuple):
     """The same for a learner that need not take up at once what it has gathered about the dynamics."""
 
     rows: Rows  # of the dynamics in use
-    told: Narrowing | Epochs | None  # None if an episode tells nothing new
+    told: Epochs | None  # None if an episode tells nothing new
 
     @classmethod
     def of(cls, used: Domain, gathered: Dynamics, *, in_epochs: bool) -> Self:
@@ -99,19 +99,17 @@ class UsedDynamics(NamedTuple):
         dynamics: Any = used.dynamics
         if not narrows(used):
             return cls(dynamics.rows, None)
-        in_use, newest = dynamics.narrowing(), cast(BernsteinBox, gathered)
-        return cls(in_use.rows, Epochs(newest.narrowing(), in_use) if in_epochs else in_use)
+        in_use = dynamics.narrowing()
+        newest = cast(BernsteinBox, gathered).narrowing() if in_epochs else in_use
+        return cls(in_use.rows, Epochs(newest, in_use, not in_epochs))
 
     def after(self, used: Domain, gathered: Dynamics) -> tuple[Domain, Dynamics]:
         """The domain in use, and what was gathered, after the block that began with the given ones."""
         if self.told is None:
             return used, gathered
         in_use, newest = cast(BernsteinBox, used.dynamics), cast(BernsteinBox, gathered)
-        if isinstance(self.told, Epochs):
-            taken = in_use.narrowed(self.told.used)
-            return MarkovPolicies(taken, used.initial), newest.narrowed(self.told.gathered)
-        taken = in_use.narrowed(self.told)
-        return MarkovPolicies(taken, used.initial), taken
+        taken = in_use.narrowed(self.told.used)
+        return MarkovPolicies(taken, used.initial), taken if self.told.at_once else newest.narrowed(self.told.gathered)
 
 
 def has_compiled_form(domain: Domain) -> bool:

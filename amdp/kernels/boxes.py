@@ -4,7 +4,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from amdp.kernels.compiling import entry
+from amdp.kernels.compiling import entry, inner
 from amdp.kernels.copies import copy
 from amdp.kernels.layout import EMPTY_TOLERANCE
 from amdp.kernels.rows import Epochs
@@ -174,10 +174,17 @@ def _observe_nothing(told, states, actions):
 
 
 def _observe_box(told, states, actions):
-    before = told.fallbacks[0]
-    narrow(told, 0, states, actions)
-    return NARROWED if told.fallbacks[0] == before else STARTED_AGAIN
+    return _narrowed(told, states, actions)
 
 
 def _observe_in_epochs(told, states, actions):
+    if told.at_once:
+        return _narrowed(told.used, states, actions)
     return STARTED_AGAIN if gather(told, 0, states, actions) else UNCHANGED
+
+
+@inner()
+def _narrowed(box, states, actions):
+    before = box.fallbacks[0]
+    narrow(box, 0, states, actions)
+    return NARROWED if box.fallbacks[0] == before else STARTED_AGAIN

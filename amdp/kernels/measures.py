@@ -21,7 +21,7 @@ from amdp.kernels.entropy.box import has_faint_mass, lay_out, lay_out_all, prepa
 from amdp.kernels.entropy.newton import project
 from amdp.kernels.episodes import _add_estimate, _add_gap, _add_table, _chances, _keep, _lap, _rate
 from amdp.kernels.paths import walk
-from amdp.kernels.rows import BOX, Epochs
+from amdp.kernels.rows import BOX
 from amdp.kernels.soft import estimated_loss, paid
 
 _entry = entry()
@@ -225,37 +225,31 @@ def _adapt(rows, block, waiting, k, policies, gamma, every, visits):
 def take_up(told, projecting, states, actions):
     """Tell the dynamics of an episode; whether those in use changed, and with them where projections go.
 
-    `told` is a `Narrowing` box, which changes at once, or `Epochs`; None if the dynamics stay as they are.
+    `told` is `Epochs`, or None if the dynamics stay as they are.
     """
     raise NotImplementedError("compiled code only")
 
 
 @overload(take_up)
 def _take_up(told, projecting, states, actions):
-    if isinstance(told, types.NoneType):
-        return _take_up_nothing
-    return _take_up_when_doubled if told.instance_class is Epochs else _take_up_at_once
+    return _take_up_nothing if isinstance(told, types.NoneType) else _take_up_epochs
 
 
 def _take_up_nothing(told, projecting, states, actions):
     return False
 
 
-def _take_up_at_once(told, projecting, states, actions):
-    narrow(told, 0, states, actions)
-    lower, upper, log_lower, log_upper = projecting.rows[3][:4]
-    for h in range(states.size - 1):
-        lay_out(told.lower, told.upper, h, states[h], actions[h], lower, upper, log_lower, log_upper)
-    support(told.lower, told.upper, projecting.initial, projecting.usable.reshape(told.lower.shape), projecting.reached)
-    return True
-
-
-def _take_up_when_doubled(told, projecting, states, actions):
-    if not gather(told, 0, states, actions):
-        return False
+def _take_up_epochs(told, projecting, states, actions):
     box = told.used
     lower, upper, log_lower, log_upper = projecting.rows[3][:4]
-    lay_out_all(box.lower, box.upper, lower, upper, log_lower, log_upper)
+    if told.at_once:
+        narrow(box, 0, states, actions)
+        for h in range(states.size - 1):
+            lay_out(box.lower, box.upper, h, states[h], actions[h], lower, upper, log_lower, log_upper)
+    elif gather(told, 0, states, actions):
+        lay_out_all(box.lower, box.upper, lower, upper, log_lower, log_upper)
+    else:
+        return False
     support(box.lower, box.upper, projecting.initial, projecting.usable.reshape(box.lower.shape), projecting.reached)
     return True
 

@@ -71,6 +71,7 @@ class Epochs(NamedTuple):
 
     gathered: Narrowing
     used: Narrowing  # with the visits of the last time; its bounds are those of the counts alone
+    at_once: bool  # whether what was gathered is in use at once: then both are the same box
 
 
 class BoxPolicies(NamedTuple):
