@@ -16,7 +16,6 @@ from amdp.text import suggestion
 from benchmarks import suites
 from benchmarks.page import require_places
 from benchmarks.results import Fuzz, Row, as_json, show
-from benchmarks.speed_figure import draw
 from benchmarks.speed_page import SPEED, put_suite
 from benchmarks.timing import Effort, one_thread
 
@@ -48,6 +47,8 @@ def _is_wrong(suite: str, asked: Namespace) -> bool:
     if asked.json:
         asked.json.write_text(json.dumps(as_json(suite, rows), indent=1) + "\n")
     if asked.figure:
+        from benchmarks.speed_figure import draw  # imports numpy, which must not be there before `one_thread`
+
         draw(rows, asked.figure)
     if asked.page:
         only, quick = f" --only {' '.join(asked.only)}" if asked.only else "", " --quick" if asked.quick else ""

@@ -32,7 +32,7 @@ from amdp.model.segments import Shape
 from amdp.model.transitions import SingleKernel
 from benchmarks import worlds
 from benchmarks.results import Goal, Row, as_long, at_most
-from benchmarks.timing import Call, Effort, side_by_side
+from benchmarks.timing import Call, Effort, Times, side_by_side
 
 SEED = 20_262
 ROUNDS = 10_000  # what the learners are tuned for
@@ -42,7 +42,7 @@ DENSE = (5, 10, 20, 40, 80, 200)
 SPARSE = (1_000, 5_000)
 BOXES = (5, 10, 20, 40)
 NARROW = 0.05  # of the published radius
-LONG_BLOCKS = 80  # states from which on a block lasts long enough to be timed once
+LONG_BLOCKS, FEW_BLOCKS = 80, 3  # states from which on a few blocks last long enough
 PATIENCE = 1_000  # states above which independent trials are left out: tens of seconds an episode
 
 Make = Callable[[MarkovPolicies], Learner[Any]]
@@ -73,25 +73,22 @@ def in_blocks(effort: Effort) -> Iterator[Row]:
     """Known transitions, dense, as games are played: rounds in compiled blocks, the learners' part of them."""
     for states in DENSE if effort.seconds else DENSE[:2]:
         kernel = worlds.kernel((STEPS, states, ACTIONS), np.random.default_rng(SEED))
-        seconds = {name: _in_a_block(kernel, name, effort) for name in ("o-reps", *BLOCK_GOALS)}
+        games = {name: _block_seconds(kernel, name) for name in ("o-reps", *BLOCK_GOALS)}
+        count = min(effort.rounds, FEW_BLOCKS) if states >= LONG_BLOCKS else effort.rounds
+        turns = [{name: next(game) for name, game in games.items()} for _ in range(count)]
+        times = Times({name: [turn[name] for turn in turns] for name in games})
         for name, goal in BLOCK_GOALS.items():
-            ratio = seconds[name] / seconds["o-reps"]
-            yield Row(
-                f"round in a block, {name}", "o-reps", seconds[name], seconds["o-reps"], "s", _sizes(kernel.shape),
-                ratio, "ours / theirs", goal=goal, note="by the clock",
-            )  # fmt: skip
+            yield as_long(
+                f"round in a block, {name}", _sizes(kernel.shape), times, name, "o-reps", goal, "by the clock"
+            )
 
 
-def _in_a_block(kernel: Kernel, name: str, effort: Effort) -> float:
-    """The learner's seconds of a round, the least of a few blocks after the first."""
+def _block_seconds(kernel: Kernel, name: str) -> Iterator[float]:
+    """The learner's seconds of a round, one block after the other, without the first."""
     match = enter(Game(Instance("dense", kernel, np.zeros(kernel.shape)), "uniform", ROUNDS), name)
-    blocks = match.blocks(SEED)
-    times = []
-    count = 3 if effort.seconds and kernel.shape[1] < LONG_BLOCKS else 1
-    for block in islice(blocks, 1, 1 + count):
+    for block in islice(match.blocks(SEED), 1, None):
         assert isinstance(block, CompiledBlock)
-        times.append(float(block.result.played.spent[:ARENA].sum()) * 1e-9 / len(block))
-    return min(times)
+        yield float(block.result.played.spent[:ARENA].sum()) * 1e-9 / len(block)
 
 
 def _compared(kernel: SingleKernel, kind: str, effort: Effort) -> Iterator[Row]:

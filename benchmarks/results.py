@@ -142,7 +142,6 @@ _COLUMNS = (
     ("outcome", "left"),
     ("note", "left"),
 )
-_WORDS = {"theirs / ours": "faster", "ours / theirs": "as much"}
 _OUTCOMES = {True: "met", False: "missed", None: ""}
 _COLORS = {"met": "[green]met[/]", "missed": "[red]missed[/]"}
 
@@ -160,12 +159,18 @@ def cells(row: Row) -> list[str]:
         row.peer,
         amount(row.ours, row.unit),
         amount(row.theirs, row.unit),
-        "" if row.ratio is None else f"{row.ratio:.3g}x {_WORDS[row.ratio_of]}",
+        "" if row.ratio is None else f"{row.ratio:.3g}x {_comparison(row.ratio, row.ratio_of)}",
         "" if row.spread is None else "{:.3g}-{:.3g}".format(*row.spread),
         str(row.goal or ""),
         _OUTCOMES[row.met],
         row.note,
     ]
+
+
+def _comparison(ratio: float, ratio_of: str) -> str:
+    if ratio_of == "ours / theirs":
+        return "as much"
+    return "faster" if ratio >= 1.0 else "as fast"
 
 
 def _caption(rows: Sequence[Row]) -> str:

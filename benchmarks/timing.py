@@ -57,7 +57,10 @@ class Times:
 
 
 def one_thread() -> None:
-    """Hold the linear algebra to one thread; call before numpy is imported."""
+    """Hold the linear algebra to one thread; call before numpy is imported.
+
+    Threads of numpy that wait for work take processor time, which would count as that of the next contestant.
+    """
     os.environ.update(dict.fromkeys(THREADS, "1"))
 
 

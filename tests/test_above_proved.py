@@ -1,11 +1,13 @@
 """The study of exponents above the proved ones: what each of its games changes, and its quick form."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from amdp.experiments import table_1
 from amdp.experiments.spec import Role
+from benchmarks.page import DOCS
 from benchmarks.studies import above_proved
 from benchmarks.studies.above_proved import FULL, FULL_INFORMATION, QUICK, ROWS, WITHOUT_BLOCKS, further, variants
 
@@ -21,6 +23,14 @@ def test_each_game_changes_one_thing_of_the_table() -> None:
         assert (role is Role.TUNED) == (what == "tuned")
         longest = FULL.slow if name in WITHOUT_BLOCKS else first.rungs[-1]
         assert ladder.rungs[-1] == longest * (FULL.times if what == "longer game" else 1)
+
+
+def test_the_rows_are_those_of_the_table_with_exponents_far_above_the_proved_ones() -> None:
+    cells = [line.strip("| ").split(" | ") for line in (DOCS / "table-1.md").read_text(encoding="utf-8").splitlines()]
+    measured = [row for row in cells if len(row) > 4 and re.match("(episodes|steps) [0-9]", row[1])]
+    far = {row[0] for row in measured if float(row[3].split(" ")[0]) - float(row[4]) >= 0.0695}  # 0.07, rounded
+    assert len(measured) > len(ROWS)
+    assert {name for name in far if not name.endswith(", tuned")} == {*ROWS, *FULL_INFORMATION}
 
 
 def test_further_games_are_those_of_the_table_longer_tuned_or_with_one_setting() -> None:

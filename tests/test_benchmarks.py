@@ -33,6 +33,11 @@ def rows() -> list[Row]:
     return run(CASES, ["visits", "box"], Effort.quick())
 
 
+def test_the_command_loads_no_numpy_before_it_limits_its_threads() -> None:
+    """Those that wait for work take processor time, which would count as that of whoever is timed next."""
+    run_fresh("import benchmarks.__main__, sys; assert 'numpy' not in sys.modules")
+
+
 def test_contestants_take_turns_after_a_trial_call() -> None:
     called: list[str] = []
     times = side_by_side({name: partial(called.append, name) for name in "ab"}, Effort(3, 0.0, 0.0))
