@@ -19,7 +19,7 @@ SIZE = SIZES["page"]
 ABREAST = 2  # panels
 HEIGHT = 2.9  # inches of a panel
 LETTERS = 42  # of a line of its heading
-DECADES = 3  # below 1, as far as a panel shows shares
+DECADES = 5  # below 1, as far as a panel shows shares
 TOP = 2.0  # of the shares that a panel shows
 LINE = 0.05  # of the height of a panel, for a line of its legend
 
@@ -49,16 +49,16 @@ def _draw(axes: "Axes", heading: str, fits: Sequence[LadderFit]) -> None:
         line = Pen(ladders.index(fit.ladder.name), fit.role == Role.TUNED).line
         axes.plot(fit.rungs[shown], fit.shares[shown], **line | {"linewidth": 1.2, "markersize": 3.5}, label=fit.name)
     axes.axhline(1.0, color=GRAY, linewidth=0.8)
-    axes.set(xscale="log", yscale="log", ylim=(_bottom(fits), TOP), xlabel=fits[0].ladder.size)
+    axes.set(xscale="log", yscale="log", ylim=(bottom(fits), TOP), xlabel=fits[0].ladder.size)
     axes.set_title(fill(heading, LETTERS), fontsize=SIZE.small)
     axes.set_ylabel("share of uniform play's regret", fontsize=SIZE.small)
     axes.legend(frameon=False, fontsize=5.5, handlelength=2.6, labelspacing=0.2, loc="lower left")
     plain_logarithms(axes)
 
 
-def _bottom(fits: Sequence[LadderFit]) -> float:
+def bottom(fits: Sequence[LadderFit]) -> float:
     """The least share that a panel shows, so that its legend stands below the curves."""
-    low = min((float(np.nanmin(fit.shares)) for fit in fits if np.isfinite(fit.shares).any()), default=1.0)
-    low = max(low, 10.0**-DECADES)
+    shown = np.concatenate([fit.shares[fit.shares > 0.0] for fit in fits])
+    low = max(float(shown.min(initial=1.0)), 10.0**-DECADES)
     legend = min(0.5, LINE * (len(fits) + 1))
     return float(low * (low / TOP) ** (legend / (1.0 - legend)))

@@ -1,5 +1,6 @@
 """Ladders: one spec for all rungs, exact power laws found again, missing and failed runs told."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from amdp.experiments.record import Curve, Failure, Record
 from amdp.experiments.settings import RunSettings
 from amdp.experiments.spec import Role
 from amdp.experiments.storage import Store
-from amdp.report.ladder_figure import ladder_figure
+from amdp.report.ladder_figure import bottom, ladder_figure
 from amdp.report.rates import fit_ladders
 
 GAME = {"instance": {"name": "tiny", "n_states": 2}, "losses": "bernoulli"}
@@ -130,3 +131,5 @@ def test_a_tuned_learner_has_a_fit_of_its_own(tmp_path: Path) -> None:
     assert [fit.name for fit in fits] == ["by length", "by length, tuned", "alone"]
     assert [fit.regret[-1] for fit in fits] == [80.0, 40.0, 40.0]
     assert b"by length, tuned" in ladder_figure(fits)
+    for least in (0.5, 2e-5):  # every curve is above the bottom of its panel
+        assert 0.0 < bottom([replace(fits[0], shares=np.array([1.0, -0.1, np.nan, least]))]) < least
