@@ -38,6 +38,18 @@ def test_the_command_loads_no_numpy_before_it_limits_its_threads() -> None:
     run_fresh("import benchmarks.__main__, sys; assert 'numpy' not in sys.modules")
 
 
+def test_a_suite_that_dies_does_not_stop_the_others_and_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[str] = []
+
+    def died(suite: str, asked: object) -> int:
+        ran.append(suite)
+        return -9 if suite == "ftpl" else 0
+
+    monkeypatch.setattr("benchmarks.__main__._in_a_process", died)
+    assert main(["all", "--quick"]) == 1
+    assert len(ran) == len(list(iter_modules(suites.__path__)))
+
+
 def test_contestants_take_turns_after_a_trial_call() -> None:
     called: list[str] = []
     times = side_by_side({name: partial(called.append, name) for name in "ab"}, Effort(3, 0.0, 0.0))

@@ -67,10 +67,10 @@ class Narrowing(NamedTuple):
 
 
 class Epochs(NamedTuple):
-    """Two boxes side by side: that of all visits, which narrows, and that in use, which is renewed at times."""
+    """The box of all visits, which narrows, and the box in use: the same one, or one that is renewed at times."""
 
     gathered: Narrowing
-    used: Narrowing  # with the visits of the last time; its bounds are those of the counts alone
+    used: Narrowing  # renewed at times: with the visits of the last time, and bounds of the counts alone
     at_once: bool  # whether what was gathered is in use at once: then both are the same box
 
 

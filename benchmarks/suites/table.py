@@ -2,7 +2,8 @@
 
 A row is played by the real loop on its standard game, then with more states and with more actions. What the catalog
 states of a round is counted here in multiplications and additions, at the rate of a plain compiled loop: the ratio is
-what Python, calls, searches that repeat, and memory add. Where an oracle of unstated cost is asked there is no ratio.
+what Python, calls, searches that repeat, and memory add. Rows since then, and those that ask an oracle of unstated
+cost, have no ratio.
 """
 
 import re
@@ -98,7 +99,7 @@ class Measured:
 
     played: Played
     seconds: float  # a round
-    flops: float  # stated; NaN where an oracle is asked
+    flops: float  # stated; NaN where they are not
 
     @property
     def least(self) -> float:

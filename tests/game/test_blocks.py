@@ -61,9 +61,8 @@ IN_BOXES = (
 LISTING = ("hedge", "delayed-hedge")  # all policies: for small worlds
 
 # A loop takes seconds to compile for each kind of dynamics: `make slow` plays all of them. What is read of a sparse
-# kernel is tested with these learners, and what others do beyond that over other dynamics: mirror descent reads visit
-# chances of it, as the soft leader does. A box that stays is read
-# like one that narrows; that nothing is told of it is the same line in all loops.
+# kernel is tested with these learners: mirror descent reads only its visit chances, as the soft leader does. A box
+# that stays is read like one that narrows; that nothing is told of it is the same line in all loops.
 OVER_SPARSE = ("ftpl", "ftpl-shared", "soft-leader", "dilated-bonus", "uniform")
 OVER_BOXES_THAT_STAY = ("ftpl", "ftpl-shared")
 SCALED = ("ftpl-scaled", "ftpl-scaled-per-step", "ftpl-adaptive")
